@@ -1,0 +1,1 @@
+"""Aliquot shares GPUs fairly, shows what runs, and says why something waits."""
