@@ -7,15 +7,88 @@ MAKEFLAGS += --no-print-directory
 PYTHON ?= python3
 PORT ?= 8265
 BIN := .venv/bin
+# More for pytest: make test ARGS="tests/core -k fairshare"
+ARGS ?=
+PYTEST := $(BIN)/python -m pytest
 
 .PHONY: help
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: up
+up: ## Install, start the server in the background and run a first job (PORT=8265)
+	@$(PYTHON) tools/setup.py examples
+	@PORT=$(PORT) tools/up
+
+.PHONY: down
+down: ## Stop the server that `make up` started (PORT=8265)
+	@PORT=$(PORT) tools/down
 
 .PHONY: setup
 setup: ## Install everything that a developer needs into .venv
 	@$(PYTHON) tools/setup.py dev docs examples
 
+.PHONY: test
+test: ## Run all tests (ARGS="tests/core -k fairshare" for some)
+	@$(PYTHON) tools/setup.py dev examples
+	@tools/compiler
+	@$(PYTEST) -n auto --dist worksteal $(ARGS)
+
+.PHONY: check
+check: ## Lint, types, layers, and no drift in generated files
+	@$(PYTHON) tools/setup.py dev examples
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo 2>&1 || { echo 'make check: a contract in pyproject.toml is broken, see above'; exit 1; }
+	@tools/generated --check
+
+.PHONY: fix
+fix: ## Format, and correct what ruff can correct
+	@$(PYTHON) tools/setup.py dev examples
+	@$(BIN)/ruff check --fix-only
+	@$(BIN)/ruff format
+
+.PHONY: ci
+ci: check conformance test ## All that must pass before a change lands
+
+.PHONY: conformance
+conformance:
+	@tools/conformance
+
+.PHONY: gen
+gen: ## Write the generated files: docs/reference/openapi.json and its like
+	@$(PYTHON) tools/setup.py dev examples
+	@tools/generated
+
+.PHONY: golden
+golden: ## Write the goldens of the tests anew; review the diff
+	@$(PYTHON) tools/setup.py dev examples
+	@tools/golden
+
+.PHONY: prop
+prop: ## Search long for a broken law: the property tests with many more cases
+	@$(PYTHON) tools/setup.py dev examples
+	@HYPOTHESIS_PROFILE=prop $(PYTEST) -n auto --dist worksteal --timeout 3600 -m 'hypothesis and not machine' $(ARGS)
+
+.PHONY: bench
+bench: ## Measure what the project promises in seconds
+	@$(PYTHON) tools/setup.py examples
+	@[ -f bench/run.py ] || { echo 'make bench: there is no bench/run.py yet, so nothing was measured' >&2; exit 1; }
+	@$(BIN)/python bench/run.py $(ARGS)
+
+.PHONY: docs
+docs: ## Build the documentation into site/, broken links being errors
+	@$(PYTHON) tools/setup.py docs
+	@$(BIN)/mkdocs build --strict --quiet && echo 'site/index.html is the start'
+
 .PHONY: lock
-lock: setup ## Pin all dependencies anew, with hashes (UPGRADE=1 moves to the newest versions)
+lock: ## Pin all dependencies anew, with hashes (UPGRADE=1 moves to the newest versions)
+	@$(PYTHON) tools/setup.py uv
 	@tools/lock $(if $(UPGRADE),--upgrade)
+	@$(PYTHON) tools/setup.py
+
+.PHONY: clean
+clean: ## Remove .venv, caches and builds; data of the server stays
+	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache htmlcov .coverage dist site
+	@find src tests tools -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -4,6 +4,7 @@ Promises: nothing is installed without a hash; groups once installed stay, so th
 take the test tools away; when nothing changed it ends at once. It needs Python 3.11 with venv and nothing else.
 """
 
+import fcntl
 import hashlib
 import json
 import pathlib
@@ -33,12 +34,18 @@ def fail(text: str) -> None:
 
 
 def fingerprint(groups: list[str]) -> str:
-    """Changes when a lock, the package's metadata, this Python or the place of the checkout changes."""
+    """Changes when a lock of these groups or the package's own metadata changes; settings of tools do not count."""
     digest = hashlib.sha256()
-    for path in [ROOT / "pyproject.toml", *(LOCKS / f"{group}.txt" for group in groups)]:
+    for path in lock_files(groups):
         digest.update(path.read_bytes())
-    digest.update(f"{sys.version_info[:2]} {ROOT}".encode())
+    text = (ROOT / "pyproject.toml").read_text()  # no tomllib: an old Python must get as far as being told so
+    digest.update(text.partition("\n[tool.ruff]")[0].encode())
     return digest.hexdigest()
+
+
+def home() -> str:
+    """What `.venv` was made for: a moved checkout or another Python needs a new one."""
+    return f"{ROOT} {sys.version_info[0]}.{sys.version_info[1]}"
 
 
 def stamp() -> dict[str, object]:
@@ -57,10 +64,10 @@ def step(command: list[object]) -> None:
         fail(f"this step failed with exit code {done.returncode}: {' '.join(str(word) for word in command)}")
 
 
-def make_environment() -> None:
-    """A fresh `.venv` with pip, then the pinned uv in it, checked by hash."""
+def make_environment(*, is_fresh: bool) -> None:
+    """A `.venv` with pip, then the pinned uv in it, checked by hash."""
     python = VENV / "bin" / "python"
-    if not (python.exists() and (VENV / "bin" / "pip").exists()):
+    if is_fresh or not (python.exists() and (VENV / "bin" / "pip").exists()):
         say(f"making .venv with Python {sys.version.split()[0]}")
         shutil.rmtree(VENV, ignore_errors=True)
         made = subprocess.run([sys.executable, "-m", "venv", str(VENV)], check=False)
@@ -95,17 +102,25 @@ def main(wanted: list[str]) -> None:
     unknown = sorted(set(wanted) - known)
     if unknown:
         fail(f"no lock for {', '.join(unknown)}; there are: {', '.join(sorted(known))}")
+    with pathlib.Path(__file__).open() as this_file:
+        fcntl.flock(this_file, fcntl.LOCK_EX)  # two makes at once: the second waits, and finds all done
+        update(wanted, known)
+
+
+def update(wanted: list[str], known: set[str]) -> None:
+    """Brings `.venv` to what is wanted and to what was wanted before."""
     last = stamp()
+    is_ours = last.get("home") == home()
     before = last.get("groups")
-    kept = set(before) & known if isinstance(before, list) else set()
+    kept = set(before) & known if is_ours and isinstance(before, list) else set()
     groups = sorted(ALWAYS | set(wanted) | kept)
-    if last.get("fingerprint") == fingerprint(groups) and (VENV / "bin" / "aliquot").exists():
+    if is_ours and last.get("fingerprint") == fingerprint(groups) and (VENV / "bin" / "aliquot").exists():
         return
     began = time.monotonic()
     STAMP.unlink(missing_ok=True)
-    make_environment()
+    make_environment(is_fresh=bool(last) and not is_ours)
     install(groups)
-    STAMP.write_text(json.dumps({"groups": groups, "fingerprint": fingerprint(groups)}) + "\n")
+    STAMP.write_text(json.dumps({"groups": groups, "fingerprint": fingerprint(groups), "home": home()}) + "\n")
     say(f"done in {time.monotonic() - began:.0f} s")
 
 
