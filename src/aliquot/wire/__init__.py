@@ -1,0 +1,1 @@
+"""The shapes that leave the process: what the API, the files of `aliquot submit` and the Python client speak."""
