@@ -11,7 +11,7 @@ from typing import ClassVar
 class AliquotError(Exception):
     """The root of the tree.
 
-    `field` names the input that is at fault, as the user wrote it (`gpu`, `projects[0].quota`); `valid` lists what would
+    `field` names the input that is at fault, as the user wrote it (`gpu`, `pools.default`); `valid` lists what would
     have been accepted; `details` carries numbers for programs.
     """
 

@@ -20,7 +20,7 @@ class Phase(StrEnum):
     EVICTING = "evicting"
     """Is being ended so that another gets its place (or its machine was lost); will be pending again."""
     RESTARTING = "restarting"
-    """A replica failed and retries are left: the rest of the gang is being ended; will be pending again, backing off."""
+    """A replica failed and retries are left: the rest of the gang is being ended; will be pending, backing off."""
     SUSPENDING = "suspending"
     STOPPING = "stopping"
     FAILING = "failing"
@@ -108,9 +108,7 @@ def follow(phase: Phase, signal: Signal) -> Phase:
     after = TABLE.get((phase, signal))
     if after is None:
         possible = sorted({str(known) for before, known in TABLE if before is phase})
-        raise Conflict(
-            f"a workload that is {phase} cannot {_verb(signal)}", valid=possible, code=f"cannot-{signal}"
-        )
+        raise Conflict(f"a workload that is {phase} cannot {_verb(signal)}", valid=possible, code=f"cannot-{signal}")
     return after
 
 

@@ -31,7 +31,7 @@ class Guarantee(StrEnum):
 
 
 class PodState(StrEnum):
-    """PENDING holds nothing; RUNNING holds its place; RELEASING was told to end and still holds it; the rest are over."""
+    """PENDING holds nothing; RUNNING holds its place; RELEASING was told to end and holds it still; the rest are over."""
 
     PENDING = "pending"
     RUNNING = "running"
@@ -90,7 +90,7 @@ class Device:
     is_simulated: bool = False
     guarantee: Guarantee = Guarantee.NONE
     withheld: str | None = None
-    """A reason code why nothing new may start here: `device-in-use`, `cordoned`, `lost`, `xid`, `not-offered`; None if it may."""
+    """A code why nothing new may start here: `device-in-use`, `cordoned`, `lost`, `xid`, `not-offered`."""
     foreign: tuple[ForeignUse, ...] = ()
 
 
@@ -203,7 +203,7 @@ class Pod:
 class Workload:
     """What a person submitted, as the scheduler sees it. Finished and suspended ones are not in a snapshot.
 
-    All its pending pods start together or none does: `min_pods` of its pods must hold places after a cycle that binds any.
+    All its pending pods start together or none: `min_pods` of its pods hold places after a cycle that binds any.
     """
 
     id: str

@@ -43,7 +43,7 @@ class Where:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """Which rows, in which order, which part of them. `sort`: fields, `-` before one for descending; the id breaks ties.
+    """Which rows, in which order, which part. `sort`: fields, `-` before one for descending; the id breaks ties.
     `after` is the opaque cursor of an earlier part."""
 
     where: tuple[Where, ...] = ()
@@ -54,7 +54,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """About the rows that `page` returns: how many match in `total`, and the cursor that goes on after them in `next`."""
+    """About the rows that `page` returns: how many match (`total`) and the cursor of what follows (`next`)."""
 
     total: int
     next: str | None
@@ -76,7 +76,7 @@ class Table(Protocol[Row]):
         """How many match."""
 
     def put(self, row: Row) -> Row:
-        """Insert or replace. Raises Conflict where a unique rule is broken. Returns the row (with what the store gave)."""
+        """Insert or replace. Raises Conflict where a unique rule is broken. Returns the row as stored."""
 
     def delete(self, id: str) -> None:
         """Remove the row, if it is there."""

@@ -46,7 +46,9 @@ class DeviceView(Shape):
     is_simulated: bool
     guarantee: Guarantee
     guarantee_description: str
-    withheld: str | None = Field(None, description="Why nothing new starts here: device-in-use, cordoned, lost, xid, not-offered.")
+    withheld: str | None = Field(
+        None, description="Why nothing new starts here: device-in-use, cordoned, lost, xid, not-offered."
+    )
     withheld_description: str | None = None
     foreign: list[ForeignUse] = Field(default_factory=list)
     held_milli_gpus: int

@@ -9,7 +9,7 @@ from aliquot.wire.base import Shape
 
 
 class Event(Shape):
-    """Something that happened to a workload, a project, a node or a device. `sequence` grows without gaps being promised."""
+    """Something that happened to a workload, a project, a node or a device. `sequence` grows; gaps are possible."""
 
     sequence: int
     time: AwareDatetime
@@ -42,7 +42,7 @@ class Usage(Shape):
     name: str
     project: str
     allocated_gpu_seconds: int
-    used_gpu_seconds: int | None = Field(None, description="None: not measured (simulated devices, or no driver support).")
+    used_gpu_seconds: int | None = Field(None, description="None: not measured.")
     run_seconds: int
     first: AwareDatetime | None = None
     last: AwareDatetime | None = None

@@ -25,17 +25,17 @@ class Kind(StrEnum):
 class Definition(Shape):
     """What a person submits, as JSON or as a YAML file. Exactly one of `command` and `script` is given."""
 
-    name: Name | None = Field(None, description="Unique among unfinished workloads of the project; made up if left out.")
+    name: Name | None = Field(None, description="Unique among the unfinished of the project; made up if left out.")
     project: Name = "default"
     kind: Kind = Kind.TRAINING
-    command: list[Text] | None = Field(None, min_length=1, description="The program and its arguments, run without a shell.")
+    command: list[Text] | None = Field(None, min_length=1, description="The program and its arguments; no shell.")
     script: Annotated[str, StringConstraints(min_length=1, max_length=1_000_000)] | None = Field(
         None, description="The text of a script; run by its #! line, else by /bin/sh."
     )
     environment: dict[Annotated[str, StringConstraints(pattern=r"^[^=\x00]+$", max_length=1024)], Text] = Field(
-        default_factory=dict, description="Added to a clean environment; `ALIQUOT_*` and `CUDA_VISIBLE_DEVICES` are ours."
+        default_factory=dict, description="Added to a clean one; `ALIQUOT_*` and `CUDA_VISIBLE_DEVICES` are ours."
     )
-    working_directory: str | None = Field(None, description="An absolute path; left out: a folder of the workload's own.")
+    working_directory: str | None = Field(None, description="Absolute; left out: a folder of its own.")
     replicas: int = Field(1, ge=1, le=MAX_REPLICAS, description="Pods that start all together or not at all.")
     gpu: Amount | None = Field(None, description="Per pod: `1`, `0.5`, `20Gi`, `2x0.5`; left out: none.")
     cpu: Amount | None = Field(None, description="Cores per pod: `2`, `500m`; left out: not limited, not counted.")
@@ -44,9 +44,9 @@ class Definition(Shape):
     preemptible: bool | None = None
     max_run_time: str | None = Field(None, description="`2h`, `90s`; summed over all attempts.")
     retries: int = Field(0, ge=0, le=100, description="Restarts after a failure; an eviction spends none.")
-    retry_back_off: str = Field("10s", description="Wait before the first retry; doubles each time, at most an hour.")
+    retry_back_off: str = Field("10s", description="Before the first retry; doubles each time, up to an hour.")
     grace_period: str = Field("30s", description="Time between TERM and KILL when it is ended.")
-    ttl_after_finish: str | None = Field(None, description="Deleted this long after it ended, folder and logs included.")
+    ttl_after_finish: str | None = Field(None, description="Deleted this long after its end, folder and logs too.")
     stdin: Literal["none", "pipe", "terminal"] = "none"
     labels: dict[str, Annotated[str, StringConstraints(max_length=256)]] = Field(default_factory=dict)
 
@@ -107,7 +107,7 @@ class Share(Shape):
 
 
 class PodPhase(StrEnum):
-    """BOUND: the intent is stored, nothing may have started yet. ENDING: told to end. ENDED: gone, its place is free."""
+    """BOUND: the intent is stored, nothing may run yet. ENDING: told to end. ENDED: gone, its place is free."""
 
     BOUND = "bound"
     RUNNING = "running"
