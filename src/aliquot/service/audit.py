@@ -1,0 +1,79 @@
+"""Audit records: who did what, to what, from where, with what outcome. And the one way in which a change is noted.
+
+Promises: a change, its event and its audit record are in the same transaction.
+"""
+
+from dataclasses import dataclass
+
+from aliquot.service import access, paging, ports, records
+from aliquot.wire import base
+from aliquot.wire import records as shapes
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One thing that somebody did. `outcome`: `done`, or the code of the error for which it was refused."""
+
+    verb: str
+    noun: str
+    subject: str
+    outcome: str = "done"
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """What the event feed says of a change. `subject_name` and `project` (an id) are for filters and for people."""
+
+    code: str
+    message: str
+    subject_name: str
+    project: str | None = None
+
+
+class Journal:
+    """Writes audit records and events."""
+
+    def __init__(self, clock: ports.Clock, ids: ports.Ids) -> None:
+        self._clock = clock
+        self._ids = ids
+
+    def record(self, tx: ports.Transaction, actor: access.Actor, *, change: Change, noted: Noted | None = None) -> None:
+        """Note a change in the transaction that makes it; `noted` for what pages and streams should show."""
+        now = self._clock.now()
+        tx.audit.put(
+            records.AuditRow(
+                id=self._ids.new(),
+                time=now,
+                actor=actor.name,
+                origin=actor.origin,
+                verb=change.verb,
+                noun=change.noun,
+                subject=change.subject,
+                outcome=change.outcome,
+                detail=change.detail,
+            )
+        )
+        if noted is not None:
+            tx.events.put(
+                records.EventRow(
+                    time=now,
+                    noun=change.noun,
+                    subject=change.subject,
+                    subject_name=noted.subject_name,
+                    code=noted.code,
+                    message=noted.message,
+                    project=noted.project,
+                )
+            )
+
+
+class Audit:
+    """The use cases of audit records."""
+
+    def __init__(self, store: ports.Store) -> None:
+        self._store = store
+
+    async def list(self, actor: access.Actor, request: paging.ListRequest) -> base.Page[shapes.AuditRecord]:
+        """Newest first. Filters: actor, verb, noun, subject, outcome."""
+        raise NotImplementedError

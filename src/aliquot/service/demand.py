@@ -1,0 +1,71 @@
+"""From what is stored of a workload to what the scheduler sees of it. One mapping, for the loop and for dry runs.
+
+Promises: the ids of pods that are not there yet are deterministic, so that a cycle that is done twice binds the same.
+"""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from aliquot.core import lifecycle
+from aliquot.core.model import Pod, PodState, Workload
+from aliquot.service import records
+from aliquot.wire import workloads as shapes
+
+UNSEEN = lifecycle.FINISHED | {lifecycle.Phase.SUSPENDED}
+"""Phases in which a workload asks for nothing and holds nothing: it is in no snapshot."""
+
+
+def pod_id(workload: str, attempt: int, index: int) -> str:
+    """The id of the pod `index` of an attempt; the first attempt is 1."""
+    return f"{workload}-{attempt}-{index}"
+
+
+def demand(row: records.WorkloadRow, pods: Sequence[records.PodRow]) -> Workload:
+    """What the scheduler sees of a workload whose phase is not in UNSEEN. `pods` may hold those of other attempts.
+
+    A pending one asks for all its replicas anew. An active one has what it bound. One that is being ended has only
+    what it still holds, all of it RELEASING, and asks for nothing until that is gone.
+    """
+    if row.phase is lifecycle.Phase.PENDING:
+        seen = tuple(_waiting(row, index) for index in range(row.definition.replicas))
+    else:
+        current = sorted((pod for pod in pods if pod.attempt == row.attempt), key=lambda pod: pod.index)
+        seen = tuple(_placed(row, pod) for pod in current)
+    succeeded = sum(pod.state is PodState.SUCCEEDED for pod in seen)
+    return Workload(
+        id=row.id,
+        name=row.name,
+        queue=row.project,
+        created=row.waiting_since,
+        pods=seen,
+        min_pods=row.definition.replicas - succeeded,
+        priority=row.priority,
+        is_preemptible=row.is_preemptible,
+        started=row.running_since,
+        not_before=row.not_before,
+        max_run_time=None if row.max_run_time is None else max(row.max_run_time - row.ran, _NONE),
+    )
+
+
+_NONE = timedelta(0)
+
+
+def _waiting(row: records.WorkloadRow, index: int) -> Pod:
+    return Pod(id=pod_id(row.id, row.attempt + 1, index), index=index, request=row.request)
+
+
+def _placed(row: records.WorkloadRow, pod: records.PodRow) -> Pod:
+    if pod.phase is shapes.PodPhase.ENDED:
+        state = PodState.SUCCEEDED if pod.exit_code == 0 else PodState.FAILED
+        return Pod(id=pod.id, index=pod.index, request=row.request, state=state)
+    is_ending = pod.phase is shapes.PodPhase.ENDING or row.phase in lifecycle.ENDING
+    due = pod.ending_since + row.grace if is_ending and pod.ending_since is not None else None
+    return Pod(
+        id=pod.id,
+        index=pod.index,
+        request=row.request,
+        state=PodState.RELEASING if is_ending else PodState.RUNNING,
+        node=pod.node,
+        shares=pod.shares,
+        release_due=due,
+    )

@@ -1,0 +1,59 @@
+"""Lists: what a caller may ask for, checked once, as a query of the store.
+
+Promises: an unknown filter or sort field is refused with the valid ones; a page is never longer than MAX_LIMIT.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from aliquot.core import errors
+from aliquot.service import ports
+
+MAX_LIMIT = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class ListRequest:
+    """What a list is asked for. `sort`: names of fields, `-` before one for descending."""
+
+    filters: Mapping[str, str] = field(default_factory=dict)
+    sort: tuple[str, ...] = ()
+    limit: int = 100
+    cursor: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Listable:
+    """What a noun can be filtered and sorted by, and its order where none is asked for.
+
+    `sorts` maps the name on the wire to the field of the row. A filter that ends in `.` stands for all that start so.
+    """
+
+    filters: tuple[str, ...]
+    sorts: Mapping[str, str]
+    order: tuple[str, ...]
+
+
+def check(request: ListRequest, listable: Listable) -> None:
+    """Raises InvalidInput for what this noun has not got."""
+    for name in request.filters:
+        if not any(name == known or (known.endswith(".") and name.startswith(known)) for known in listable.filters):
+            raise errors.InvalidInput(f"there is no filter {name!r} here", field=name, valid=listable.filters)
+    for name in request.sort:
+        if name.removeprefix("-") not in listable.sorts:
+            raise errors.InvalidInput(
+                f"sort: there is no field {name.removeprefix('-')!r} to sort by",
+                field="sort",
+                valid=tuple(listable.sorts),
+            )
+    if not 1 <= request.limit <= MAX_LIMIT:
+        raise errors.InvalidInput(
+            f"limit: {request.limit} is not a number of rows for one page", field="limit", valid=(f"1 to {MAX_LIMIT}",)
+        )
+
+
+def query(request: ListRequest, listable: Listable, where: Sequence[ports.Where]) -> ports.Query:
+    """The store's query for a request that was checked."""
+    names = request.sort or listable.order
+    sort = tuple(("-" if name.startswith("-") else "") + listable.sorts[name.removeprefix("-")] for name in names)
+    return ports.Query(where=tuple(where), sort=sort, limit=request.limit, after=request.cursor)
