@@ -1,1 +1,1 @@
-"""The part of Aliquot that decides. Pure: no clock, no file, no socket, no thread; the same input gives the same answer."""
+"""The part of Aliquot that decides. Pure: no clock, file, socket or thread; the same input gives the same answer."""
