@@ -4,7 +4,11 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 
-PYTHON ?= python3
+# The first Python that is new enough; where none is, python3, which then says so.
+ifndef PYTHON
+PYTHON := $(firstword $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python; done) python3)
+endif
 PORT ?= 8265
 BIN := .venv/bin
 # More for pytest: make test ARGS="tests/core -k fairshare"
@@ -27,6 +31,10 @@ down: ## Stop the server that `make up` started (PORT=8265)
 .PHONY: setup
 setup: ## Install everything that a developer needs into .venv
 	@$(PYTHON) tools/setup.py dev docs examples
+
+.PHONY: notebook
+notebook: ## Install JupyterLab, which the notebook example needs
+	@$(PYTHON) tools/setup.py notebook
 
 .PHONY: test
 test: ## Run all tests (ARGS="tests/core -k fairshare" for some)

@@ -4,6 +4,8 @@ Promises: nothing is installed without a hash; groups once installed stay, so th
 take the test tools away; when nothing changed it ends at once. It needs Python 3.11 with venv and nothing else.
 """
 
+from __future__ import annotations  # so that an old Python gets as far as being told that it is too old
+
 import fcntl
 import hashlib
 import json

@@ -4,6 +4,8 @@ uv does not read pip's configuration. A machine that reaches its packages throug
 own certificates has said so to pip, so this module asks pip and tells uv. Promise: nothing of that is written down.
 """
 
+from __future__ import annotations  # so that an old Python gets as far as being told that it is too old
+
 import os
 import pathlib
 import subprocess
