@@ -59,6 +59,11 @@ def stamp() -> dict[str, object]:
     return content if isinstance(content, dict) else {}
 
 
+def leave_stamp(groups: list[str], state: str) -> None:
+    """Says for the next time what is in `.venv`, or was being installed when it broke off."""
+    STAMP.write_text(json.dumps({"groups": groups, "fingerprint": state, "home": home()}) + "\n")
+
+
 def step(command: list[object]) -> None:
     """Runs one step with its output on the screen."""
     done = subprocess.run([str(word) for word in command], env=uv.environment(VENV / "bin" / "python"), check=False)
@@ -119,10 +124,10 @@ def update(wanted: list[str], known: set[str]) -> None:
     if is_ours and last.get("fingerprint") == fingerprint(groups) and (VENV / "bin" / "aliquot").exists():
         return
     began = time.monotonic()
-    STAMP.unlink(missing_ok=True)
     make_environment(is_fresh=bool(last) and not is_ours)
+    leave_stamp(groups, "unfinished")
     install(groups)
-    STAMP.write_text(json.dumps({"groups": groups, "fingerprint": fingerprint(groups), "home": home()}) + "\n")
+    leave_stamp(groups, fingerprint(groups))
     say(f"done in {time.monotonic() - began:.0f} s")
 
 
