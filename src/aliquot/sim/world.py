@@ -1,0 +1,376 @@
+"""The state of a simulated cluster and its mechanics: what runs where, what ends when, what is lost by an eviction.
+
+Promises: a device or a node is never given out twice (`IllegalPlan` says so at once), every start and end of a hold is
+in the ledger, and nothing depends on the order of a dict or on a real clock.
+"""
+
+import dataclasses
+import heapq
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from aliquot.core.errors import AliquotError
+from aliquot.core.model import (
+    WHOLE_DEVICE_MILLI,
+    Device,
+    Node,
+    Place,
+    Pod,
+    PodState,
+    Promise,
+    Queue,
+    Share,
+    Snapshot,
+    Workload,
+)
+from aliquot.core.plan import Nominate
+from aliquot.sim.script import Cordon, Event, Happening, Job, Offer, SetQueue, Stop, Submit, Uncordon, Withhold
+
+_HOLDS = (PodState.RUNNING, PodState.RELEASING)
+_ENDS_WORK = frozenset({"lost", "xid"})
+
+
+class IllegalPlan(AliquotError):
+    """A plan asked for something that no cluster can do: a device given out twice, a pod that runs already."""
+
+    code = "illegal-plan"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A line of the ledger: a pod took (`milli` > 0) or gave back (< 0) a share of a device."""
+
+    at: datetime
+    workload: str
+    pod: str
+    device: str
+    milli: int
+
+
+@dataclass(slots=True)
+class Counts:
+    """Everything that happened, counted."""
+
+    cycles: int = 0
+    evicting_cycles: int = 0
+    submitted: int = 0
+    started: int = 0
+    finished: int = 0
+    stopped: int = 0
+    evicted_pods: int = 0
+    evicted_workloads: int = 0
+    lost_workloads: int = 0
+    promises: int = 0
+    outside_changes: int = 0
+    lost_time: timedelta = timedelta(0)
+    waits: dict[str, int] = field(default_factory=dict)
+    """Waits by reason code, summed over cycles."""
+
+
+@dataclass(slots=True)
+class Task:
+    """A job that is not over."""
+
+    job: Job
+    workload: Workload
+    attempt: int = 0
+    saved: timedelta = timedelta(0)
+    """Work that survives an eviction."""
+    is_ending: bool = False
+    """All of it was told to end: what is gone waits until the last pod is gone."""
+    is_stopped: bool = False
+    gone: dict[str, Pod] = field(default_factory=dict)
+
+
+class World:
+    """Nodes, queues, tasks, promises and what is due. `snapshot` shows it; the other methods change it."""
+
+    def __init__(self, nodes: Iterable[Node], queues: Iterable[Queue], *, grace: timedelta) -> None:
+        self.nodes: dict[str, Node] = {node.id: node for node in nodes}
+        self.queues: dict[str, Queue] = {queue.id: queue for queue in queues}
+        self.tasks: dict[str, Task] = {}
+        self.promises: dict[str, Promise] = {}
+        self.ledger: list[Entry] = []
+        self.counts = Counts()
+        self.grace = grace
+        self._due: list[tuple[datetime, int, Event | tuple[str, int, str | None]]] = []
+        self._sequence = 0
+
+    # What is.
+
+    def snapshot(self) -> Snapshot:
+        """Everything that a cycle needs."""
+        return Snapshot(
+            nodes=tuple(self.nodes[id] for id in sorted(self.nodes)),
+            queues=tuple(self.queues[id] for id in sorted(self.queues)),
+            workloads=tuple(self.tasks[id].workload for id in sorted(self.tasks)),
+            promises=tuple(self.promises[id] for id in sorted(self.promises)),
+        )
+
+    def next_due(self) -> datetime | None:
+        """When the next thing happens by itself."""
+        return self._due[0][0] if self._due else None
+
+    def held_by_device(self) -> Mapping[str, int]:
+        """Milli-GPU held, by device, from what the pods say (the ledger must agree)."""
+        held: dict[str, int] = {}
+        for task in self.tasks.values():
+            for pod in task.workload.pods:
+                for share in pod.shares if pod.state in _HOLDS else ():
+                    held[share.device] = held.get(share.device, 0) + share.milli
+        return held
+
+    # What happens.
+
+    def plan_ahead(self, events: Iterable[Event]) -> None:
+        """Let these happen when their time comes."""
+        for event in events:
+            self._push(event.at, event)
+
+    def take_in(self, now: datetime) -> None:
+        """Let everything happen that is due."""
+        while self._due and self._due[0][0] <= now:
+            at, _, what = heapq.heappop(self._due)
+            if isinstance(what, Event):
+                self.counts.outside_changes += 1
+                self.happen(what.what, at)
+            else:
+                self._come_due(*what, at)
+
+    def forget_outside(self) -> None:
+        """Nothing more happens from outside and no job ends by itself: only what was told to end is still going."""
+        self._due = [entry for entry in self._due if not isinstance(entry[2], Event) and entry[2][2] is not None]
+        heapq.heapify(self._due)
+        for task in self.tasks.values():
+            task.job = dataclasses.replace(task.job, run_time=None)
+
+    def happen(self, what: Happening, now: datetime) -> None:
+        """Let one thing happen now."""
+        match what:
+            case Submit(job):
+                self.counts.submitted += 1
+                workload = dataclasses.replace(job.workload, created=now)
+                self.tasks[workload.id] = Task(job=job, workload=workload)
+            case Stop(workload_id):
+                if workload_id in self.tasks:
+                    self._stop(self.tasks[workload_id], now)
+            case SetQueue(queue):
+                self.queues[queue.id] = queue
+            case Cordon(node_id):
+                self.nodes[node_id] = dataclasses.replace(self.nodes[node_id], is_cordoned=True)
+            case Uncordon(node_id):
+                self.nodes[node_id] = dataclasses.replace(self.nodes[node_id], is_cordoned=False)
+            case Offer(device_id):
+                self._set_device(device_id, None)
+            case Withhold(device_id, reason):
+                self._set_device(device_id, reason)
+                if reason in _ENDS_WORK:
+                    self._lose(device_id, now)
+
+    # What a plan does.
+
+    def bind(self, workload_id: str, place: Place, now: datetime) -> None:
+        """Start a pod. A pod that runs there already is left alone, so that a plan may be applied twice."""
+        task = self._task(workload_id)
+        pod = _pod(task, place.pod)
+        if (pod.state, pod.node, pod.shares) == (PodState.RUNNING, place.node, place.shares):
+            return
+        if pod.state is not PodState.PENDING or task.is_ending:
+            raise IllegalPlan(f"{pod.id} is {pod.state} and cannot be bound")
+        self._set_pod(task, dataclasses.replace(pod, state=PodState.RUNNING, node=place.node, shares=place.shares))
+        self._log(task, place.shares, place.pod, now, sign=1)
+        self._refuse_overuse(place.node)
+        if task.workload.started is None and _running(task.workload) >= task.workload.min_pods:
+            self._start(task, now)
+
+    def evict(self, workload_id: str, pod_ids: frozenset[str], now: datetime) -> None:
+        """Tell these pods to end. Where fewer than the minimum would be left, all of the workload must be told."""
+        task = self._task(workload_id)
+        running = [pod for pod in task.workload.pods if pod.state is PodState.RUNNING]
+        victims = [pod for pod in running if pod.id in pod_ids]
+        if not victims:
+            return
+        left = len(running) - len(victims)
+        if 0 < left < task.workload.min_pods:
+            raise IllegalPlan(f"{workload_id} would be left with {left} pods of at least {task.workload.min_pods}")
+        self.counts.evicted_pods += len(victims)
+        if left == 0:
+            self.counts.evicted_workloads += 1
+            self._save(task, now)
+            task.is_ending = True
+        for pod in victims:
+            self._release(task, pod, now)
+
+    def nominate(self, nominate: Nominate, now: datetime) -> None:
+        """Store a promise; one for a workload replaces the one before."""
+        self._task(nominate.workload)
+        before = self.promises.get(nominate.workload)
+        if before is None or before.places != nominate.places:
+            self.counts.promises += 1
+        made = before.made if before and (before.places, before.due) == (nominate.places, nominate.due) else now
+        self.promises[nominate.workload] = Promise(
+            workload=nominate.workload,
+            places=nominate.places,
+            made=made,
+            due=nominate.due,
+            expires=nominate.expires,
+            waits_for=nominate.waits_for,
+            may_evict=nominate.may_evict,
+        )
+
+    # How it goes on by itself.
+
+    def _come_due(self, workload_id: str, attempt: int, pod_id: str | None, now: datetime) -> None:
+        task = self.tasks.get(workload_id)
+        if task is None or task.attempt != attempt:
+            return
+        if pod_id is not None:
+            self._pod_gone(task, pod_id, now)
+        elif not task.is_ending and task.job.run_time is not None:
+            self.counts.outside_changes += 1
+            self.counts.finished += 1
+            self._remove(task, now)
+
+    def _start(self, task: Task, now: datetime) -> None:
+        self.counts.started += 1
+        task.workload = dataclasses.replace(task.workload, started=now)
+        if task.job.run_time is not None:
+            self._push(now + task.job.run_time - task.saved, (task.workload.id, task.attempt, None))
+
+    def _save(self, task: Task, now: datetime) -> None:
+        done = now - (task.workload.started or now)
+        step = task.job.checkpoint_every
+        kept = done // step * step if step else timedelta(0)
+        task.saved += kept
+        self.counts.lost_time += done - kept
+
+    def _release(self, task: Task, pod: Pod, now: datetime) -> None:
+        due = now + self.grace
+        self._set_pod(task, dataclasses.replace(pod, state=PodState.RELEASING, release_due=due))
+        gone = now + min(task.job.release_takes, self.grace)
+        self._push(gone, (task.workload.id, task.attempt, pod.id))
+
+    def _pod_gone(self, task: Task, pod_id: str, now: datetime) -> None:
+        pod = _pod(task, pod_id)
+        if pod.state is not PodState.RELEASING:
+            return
+        self._log(task, pod.shares, pod.id, now, sign=-1)
+        fresh = dataclasses.replace(pod, state=PodState.PENDING, node=None, shares=(), release_due=None)
+        if not task.is_ending:
+            self._set_pod(task, fresh)
+            return
+        task.gone[pod_id] = fresh
+        others = tuple(other for other in task.workload.pods if other.id != pod_id)
+        task.workload = dataclasses.replace(task.workload, pods=others)
+        if any(other.state in _HOLDS for other in others):
+            return
+        if task.is_stopped:
+            self._remove(task, now)
+            return
+        pods = sorted((*others, *task.gone.values()), key=lambda pod: pod.index)
+        task.workload = dataclasses.replace(task.workload, pods=tuple(pods), started=None)
+        task.gone, task.is_ending, task.attempt = {}, False, task.attempt + 1
+
+    def _stop(self, task: Task, now: datetime) -> None:
+        task.is_stopped = True
+        self.counts.stopped += 1
+        self._end_all(task, now)
+
+    def _end_all(self, task: Task, now: datetime) -> None:
+        """Tell all of it to end; what only waits is out of the snapshot until the rest is gone."""
+        if not task.is_ending:
+            self._save(task, now)
+        task.is_ending = True
+        waiting = [pod for pod in task.workload.pods if pod.state is PodState.PENDING]
+        task.gone.update({pod.id: pod for pod in waiting})
+        holding = tuple(pod for pod in task.workload.pods if pod.state in _HOLDS)
+        task.workload = dataclasses.replace(task.workload, pods=holding)
+        self.promises.pop(task.workload.id, None)
+        for pod in holding:
+            if pod.state is PodState.RUNNING:
+                self._release(task, pod, now)
+        if not holding:
+            self._remove(task, now)
+
+    def _lose(self, device_id: str, now: datetime) -> None:
+        for id in sorted(self.tasks):
+            task = self.tasks[id]
+            hit = [pod for pod in task.workload.pods if any(share.device == device_id for share in pod.shares)]
+            if not hit:
+                continue
+            self.counts.lost_workloads += 1
+            self._end_all(task, now)
+            for pod in hit:
+                self._pod_gone(task, pod.id, now)
+
+    def _remove(self, task: Task, now: datetime) -> None:
+        for pod in task.workload.pods:
+            if pod.state in _HOLDS:
+                self._log(task, pod.shares, pod.id, now, sign=-1)
+        del self.tasks[task.workload.id]
+        self.promises.pop(task.workload.id, None)
+
+    # Smaller things.
+
+    def _push(self, at: datetime, what: Event | tuple[str, int, str | None]) -> None:
+        self._sequence += 1
+        heapq.heappush(self._due, (at, self._sequence, what))
+
+    def _task(self, workload_id: str) -> Task:
+        task = self.tasks.get(workload_id)
+        if task is None:
+            raise IllegalPlan(f"there is no workload {workload_id}")
+        return task
+
+    def _set_pod(self, task: Task, pod: Pod) -> None:
+        pods = tuple(pod if pod.id == other.id else other for other in task.workload.pods)
+        task.workload = dataclasses.replace(task.workload, pods=pods)
+
+    def _set_device(self, device_id: str, withheld: str | None) -> None:
+        for node in list(self.nodes.values()):
+            devices = tuple(_with_reason(device, device_id, withheld) for device in node.devices)
+            self.nodes[node.id] = dataclasses.replace(node, devices=devices)
+
+    def _log(self, task: Task, shares: Iterable[Share], pod_id: str, now: datetime, *, sign: int) -> None:
+        self.ledger.extend(Entry(now, task.workload.id, pod_id, share.device, sign * share.milli) for share in shares)
+
+    def _refuse_overuse(self, node_id: str) -> None:
+        """Raise IllegalPlan where more is held of a node or of one of its devices than it has."""
+        node = self.nodes.get(node_id)
+        if node is None:
+            raise IllegalPlan(f"there is no node {node_id}")
+        here = [
+            pod
+            for task in self.tasks.values()
+            for pod in task.workload.pods
+            if pod.state in _HOLDS and pod.node == node_id
+        ]
+        shares = [share for pod in here for share in pod.shares]
+        portions = [share for pod in here if pod.request.gpu and pod.request.gpu.milli for share in pod.shares]
+        for device in node.devices:
+            mib = sum(share.mib for share in shares if share.device == device.id)
+            milli = sum(share.milli for share in portions if share.device == device.id)
+            if mib > device.memory_mib or milli > WHOLE_DEVICE_MILLI:
+                raise IllegalPlan(f"{device.id} offers {device.memory_mib} MiB, and {mib} MiB ({milli} milli) are held")
+        if stray := {share.device for share in shares} - {device.id for device in node.devices}:
+            raise IllegalPlan(f"{node_id} has no {', '.join(sorted(stray))}")
+        milli_cpus = sum(pod.request.milli_cpus for pod in here)
+        memory = sum(pod.request.memory_bytes for pod in here)
+        if milli_cpus > node.milli_cpus or memory > node.memory_bytes or len(here) > node.max_pods:
+            raise IllegalPlan(f"{node_id} is over-used: {milli_cpus} milli-CPU, {memory} bytes, {len(here)} pods")
+
+
+def _pod(task: Task, pod_id: str) -> Pod:
+    for pod in task.workload.pods:
+        if pod.id == pod_id:
+            return pod
+    raise IllegalPlan(f"{task.workload.id} has no pod {pod_id}")
+
+
+def _running(workload: Workload) -> int:
+    return sum(pod.state is PodState.RUNNING for pod in workload.pods)
+
+
+def _with_reason(device: Device, device_id: str, withheld: str | None) -> Device:
+    return dataclasses.replace(device, withheld=withheld) if device.id == device_id else device
