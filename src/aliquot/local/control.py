@@ -1,0 +1,146 @@
+"""The supervisor's door: other processes inside the pod, and the pod's own standard input and screen.
+
+A sequenced-packet socket in the pod's folder. A request is one JSON packet: `exec` brings three descriptors along, which
+become the new process's standard input, output and error (a terminal is made, kept and resized by the asker); `attach`
+gets the pod's own standard input as a descriptor, and from then on all output, in packets that begin with `o` or `e`;
+`close-stdin` ends the input. An asker that hangs up takes its process with it, as a lost terminal does. An attached one
+that does not keep up is let go: the log has everything.
+
+Imported by the supervisor, which must start fast: nothing here may import `typing`, `dataclasses` or `pathlib`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+
+from aliquot.local import processes, records, spawn
+
+TYPE_CHECKING = False  # see aliquot.local.records
+if TYPE_CHECKING:
+    from aliquot.local.records import Record
+    from aliquot.local.supervisor import Supervisor
+
+PACKET_BYTES = 131_072
+_BACKLOG = 16
+
+
+class _Asker:
+    __slots__ = ("connection", "is_attached", "pid")
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.connection = connection
+        self.is_attached = False
+        self.pid = 0
+
+
+class Control:
+    """Listens from its making on; the supervisor's loop hands it what is ready."""
+
+    def __init__(self, supervisor: Supervisor) -> None:
+        self._supervisor = supervisor
+        self._askers: dict[int, _Asker] = {}
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._listener.setblocking(False)
+        folder = os.open(supervisor.folder, os.O_PATH | os.O_CLOEXEC)
+        try:
+            # By way of /proc, because a socket's path may have no more than 107 bytes.
+            self._listener.bind(f"/proc/self/fd/{folder}/{records.CONTROL}")
+        finally:
+            os.close(folder)
+        self._listener.listen(_BACKLOG)
+        supervisor.poller.register(self._listener.fileno(), select.POLLIN)
+
+    def take(self, descriptor: int) -> None:
+        """Deal with what came on one of our sockets."""
+        if descriptor == self._listener.fileno():
+            with contextlib.suppress(OSError):
+                connection, _ = self._listener.accept()
+                connection.setblocking(False)
+                self._askers[connection.fileno()] = _Asker(connection)
+                self._supervisor.poller.register(connection.fileno(), select.POLLIN)
+            return
+        asker = self._askers.get(descriptor)
+        if asker is None:
+            return
+        try:
+            data, descriptors, _, _ = socket.recv_fds(asker.connection, PACKET_BYTES, 3)
+        except BlockingIOError:
+            return
+        except OSError:
+            data, descriptors = b"", []
+        if not data:
+            self._let_go(asker)
+            return
+        try:
+            self._answer(asker, data, descriptors)
+        finally:
+            for received in descriptors:
+                os.close(received)
+
+    def show(self, stream: str, data: bytes) -> None:
+        """Pass output on to those who are attached."""
+        for asker in [asker for asker in self._askers.values() if asker.is_attached]:
+            try:
+                asker.connection.send((b"e" if stream == "stderr" else b"o") + data)
+            except OSError:
+                self._let_go(asker)
+
+    def ended(self, pid: int, status: int) -> None:
+        """A child ended; if it was started for somebody, they are told how."""
+        code = os.waitstatus_to_exitcode(status)
+        for asker in self._askers.values():
+            if asker.pid == pid:
+                asker.pid = 0
+                self._tell(asker, {"code": code} if code >= 0 else {"signal": -code})
+
+    def close(self) -> None:
+        """Hang up on everybody."""
+        self._listener.close()
+        for asker in self._askers.values():
+            asker.connection.close()
+        with contextlib.suppress(OSError):
+            os.unlink(f"{self._supervisor.folder}/{records.CONTROL}")
+
+    def _answer(self, asker: _Asker, data: bytes, descriptors: list[int]) -> None:
+        request = json.loads(data)
+        if request["do"] == "exec" and len(descriptors) == 3:
+            self._start(asker, request, (descriptors[0], descriptors[1], descriptors[2]))
+        elif request["do"] == "attach":
+            stdin = self._supervisor.stdin
+            asker.is_attached = True
+            self._tell(asker, {"has_stdin": stdin is not None}, [] if stdin is None else [stdin])
+        elif request["do"] == "close-stdin":
+            self._supervisor.close_stdin()
+
+    def _start(self, asker: _Asker, request: Record, descriptors: tuple[int, int, int]) -> None:
+        if self._supervisor.end_due is not None:
+            self._tell(asker, {"failed": spawn.NOT_EXECUTABLE_CODE, "message": "the pod is being ended"})
+            return
+        command = self._supervisor.command(request["argv"], has_terminal=request["has_terminal"])
+        command.environment.update(request["environment"])
+        try:
+            asker.pid = spawn.start(command, descriptors)
+        except spawn.Failure as failure:
+            self._tell(asker, {"failed": failure.code, "message": failure.message})
+            return
+        self._tell(asker, {"pid": asker.pid})
+
+    def _tell(self, asker: _Asker, answer: Record, descriptors: list[int] | None = None) -> None:
+        with contextlib.suppress(OSError):
+            socket.send_fds(asker.connection, [json.dumps(answer).encode()], descriptors or [])
+
+    def _let_go(self, asker: _Asker) -> None:
+        self._supervisor.poller.unregister(asker.connection.fileno())
+        del self._askers[asker.connection.fileno()]
+        asker.connection.close()
+        if not asker.pid:
+            return
+        for process in self._supervisor.tree():
+            if process.session == asker.pid:
+                processes.send(process, signal.SIGHUP)
+                processes.send(process, signal.SIGCONT)

@@ -1,0 +1,134 @@
+"""Processes of this machine by `/proc`: who lives, who belongs to whom, and signals that never hit a stranger.
+
+A process is named by pid and start time (in ticks since boot), because pids are used again; across reboots the boot id
+is compared first. Zombies count as gone: they hold nothing.
+
+Imported by the supervisor, which must start fast: nothing here may import `typing`, `dataclasses` or `pathlib`.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+
+MARKER = "ALIQUOT_RUN"
+"""The environment variable that every process of a pod inherits; its value is unique to one start of one pod."""
+_BOOT_ID = "/proc/sys/kernel/random/boot_id"
+_PAGE = os.sysconf("SC_PAGESIZE")
+
+
+class Process:
+    """One row of `/proc`, at the time when it was read."""
+
+    __slots__ = ("group", "parent", "pid", "resident_bytes", "session", "start", "state")
+
+    def __init__(self, pid: int, fields: list[bytes]) -> None:
+        self.pid = pid
+        self.state = fields[0].decode()
+        self.parent = int(fields[1])
+        self.group = int(fields[2])
+        self.session = int(fields[3])
+        self.start = int(fields[19])
+        self.resident_bytes = int(fields[21]) * _PAGE
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it still holds anything: not a zombie, not dead."""
+        return self.state not in "ZXx"
+
+
+def boot_id() -> str:
+    """What names this boot of the machine."""
+    with open(_BOOT_ID, encoding="ascii") as file:
+        return file.read().strip()
+
+
+def find(pid: int) -> Process | None:
+    """The process with this pid, zombies included; None if there is none."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            data = file.read()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return Process(pid, data[data.rindex(b")") + 2 :].split())
+
+
+def is_same_alive(pid: int, start: int) -> bool:
+    """Whether the very process of that pid and start time lives."""
+    process = find(pid)
+    return process is not None and process.start == start and process.is_alive
+
+
+def everyone() -> dict[int, Process]:
+    """All processes that can be seen, by pid."""
+    found = {}
+    for name in os.listdir("/proc"):
+        if name.isdecimal():
+            process = find(int(name))
+            if process is not None:
+                found[process.pid] = process
+    return found
+
+
+def descendants(root: int, everyone_now: dict[int, Process] | None = None) -> list[Process]:
+    """The living children of `root`, their children, and so on; `root` itself is not among them."""
+    rows = everyone() if everyone_now is None else everyone_now
+    children: dict[int, list[Process]] = {}
+    for process in rows.values():
+        children.setdefault(process.parent, []).append(process)
+    found, ahead = [], [root]
+    while ahead:
+        for child in children.get(ahead.pop(), ()):
+            ahead.append(child.pid)
+            if child.is_alive:
+                found.append(child)
+    return found
+
+
+def marked(token: str) -> list[Process]:
+    """The living processes that inherited the marker with this value."""
+    mark = f"{MARKER}={token}".encode()
+    found = []
+    for process in everyone().values():
+        if process.is_alive and mark in environment_of(process.pid):
+            found.append(process)
+    return found
+
+
+def environment_of(pid: int) -> list[bytes]:
+    """The environment with which the process was started; empty where it cannot be read."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return file.read().split(b"\0")
+    except OSError:
+        return []
+
+
+def send(process: Process, number: int) -> bool:
+    """Signal exactly this process, or nobody; says whether it was there."""
+    try:
+        descriptor = os.pidfd_open(process.pid)
+    except ProcessLookupError:
+        return False
+    try:
+        now = find(process.pid)
+        if now is None or now.start != process.start:
+            return False
+        signal.pidfd_send_signal(descriptor, number)
+    except ProcessLookupError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True
+
+
+def proportional_bytes(pid: int) -> int | None:
+    """The memory of the process where pages it shares count in parts; None where the kernel does not tell."""
+    try:
+        with open(f"/proc/{pid}/smaps_rollup", "rb") as file:
+            for line in file:
+                if line.startswith(b"Pss:"):
+                    return int(line.split()[1]) * 1024
+    except OSError:
+        return None
+    return None
