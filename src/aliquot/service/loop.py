@@ -1,0 +1,44 @@
+"""The loop that everything turns on: look, decide, act. The same loop drives a machine and the simulator.
+
+It chooses nothing and knows no cluster: `core.schedule` chooses, the Cluster port looks and acts.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from aliquot.core import schedule
+from aliquot.core.model import Policy
+from aliquot.core.plan import Plan
+from aliquot.service.ports import Clock, Cluster
+
+LONGEST_IDLE = timedelta(seconds=2)
+"""A cycle runs at least this often: promises expire, back-offs and time limits end without an event."""
+AFTER_FAULT = timedelta(seconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Listeners:
+    """Who hears of a plan that was applied, and of a fault that ended a cycle."""
+
+    on_plan: Callable[[Plan], None] = field(default=lambda plan: None)
+    on_fault: Callable[[Exception], None] = field(default=lambda fault: None)
+
+
+async def run_cycle(cluster: Cluster, policy: Policy, clock: Clock) -> Plan:
+    """One cycle: the plan that was applied."""
+    snapshot = await cluster.snapshot()
+    plan = schedule.schedule(snapshot, policy, clock.now())
+    await cluster.apply(plan)
+    return plan
+
+
+async def run(cluster: Cluster, policy: Policy, clock: Clock, *, listeners: Listeners) -> None:
+    """Cycle until cancelled. A cycle that fails is told of, and the next one starts from what is stored."""
+    while True:
+        try:
+            listeners.on_plan(await run_cycle(cluster, policy, clock))
+        except Exception as fault:  # noqa: BLE001 - whatever it is, the jobs that run must not lose their scheduler
+            listeners.on_fault(fault)
+            await clock.sleep(AFTER_FAULT)
+        await cluster.changed(LONGEST_IDLE)
