@@ -47,12 +47,13 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """A mounted file system."""
+    """A mounted file system. `root` is which folder of it is mounted; `options` are those of the file system itself."""
 
     point: pathlib.Path
     kind: str
     source: str
     root: str = "/"
+    options: tuple[str, ...] = ()
 
 
 def read() -> Host:
@@ -103,11 +104,10 @@ def mounts(root: pathlib.Path = ROOT) -> tuple[Mount, ...]:
     found = []
     for line in (_text(root / "proc/self/mountinfo") or "").splitlines():
         before, _, after = line.partition(" - ")
-        fields, rest = before.split(), after.split()
-        if len(fields) >= 5 and len(rest) >= 2:
-            found.append(
-                Mount(pathlib.Path(_unescaped(fields[4])), rest[0], _unescaped(rest[1]), _unescaped(fields[3]))
-            )
+        fields, rest = [_unescaped(part) for part in before.split()], [_unescaped(part) for part in after.split()]
+        if len(fields) >= 5 and len(rest) >= 3:
+            options = tuple(rest[2].split(","))
+            found.append(Mount(pathlib.Path(fields[4]), rest[0], rest[1], root=fields[3], options=options))
     return tuple(found)
 
 
@@ -161,8 +161,9 @@ def _cgroups(root: pathlib.Path, controller: str) -> Iterator[pathlib.Path]:
         if number != "0" and controller not in names.split(","):
             continue
         for mount in mounts(root):
-            is_it = mount.kind == "cgroup2" if number == "0" else _is_v1(mount, controller)
-            if not is_it:
+            is_unified = mount.kind == "cgroup2"
+            is_own = mount.kind == "cgroup" and controller in mount.options
+            if not (is_unified if number == "0" else is_own):
                 continue
             # In a container only a part of the tree may be mounted: then the path is seen from its own top.
             inside = path.removeprefix(mount.root) if mount.root != "/" else path
@@ -170,10 +171,6 @@ def _cgroups(root: pathlib.Path, controller: str) -> Iterator[pathlib.Path]:
             place = top / inside.strip("/")
             yield from (place, *(parent for parent in place.parents if parent == top or top in parent.parents))
             break
-
-
-def _is_v1(mount: Mount, controller: str) -> bool:
-    return mount.kind == "cgroup" and controller in mount.point.name.split(",")
 
 
 def _text(path: pathlib.Path) -> str | None:
