@@ -1,8 +1,8 @@
 """The supervisor's door: other processes inside the pod, and the pod's own standard input and screen.
 
-A sequenced-packet socket in the pod's folder. A request is one JSON packet: `exec` brings three descriptors along, which
-become the new process's standard input, output and error (a terminal is made, kept and resized by the asker); `attach`
-gets the pod's own standard input as a descriptor, and from then on all output, in packets that begin with `o` or `e`;
+A sequenced-packet socket in the pod's folder. A request is one JSON packet. `exec` brings three descriptors, which
+become the new process's standard input, output and error (the asker makes, keeps and resizes a terminal). `attach` gets
+the pod's own standard input as a descriptor, and from then on all output, in packets that begin with `o` or `e`.
 `close-stdin` ends the input. An asker that hangs up takes its process with it, as a lost terminal does. An attached one
 that does not keep up is let go: the log has everything.
 

@@ -4,15 +4,16 @@ One record is one line of the file: `2026-11-30T22:13:55.123456Z stdout F the te
 came. `F` ends a line of the pod; `P` is a part of one: of a line longer than PART_BYTES, or of one that has not ended
 after PARTIAL_SECONDS (a prompt, a progress bar). The stream `aliquot` holds remarks of our own.
 
-An offset is a position in all that was ever written for this pod. Each segment is named by the offset of its first byte,
-so dropping old segments moves nothing, and an offset never goes back. A full disk costs lines, never the job: they are
-counted, and a remark says how many when there is room again.
+An offset is a position in all that was ever written for this pod. Each segment is named by the offset of its first
+byte, so dropping old segments moves nothing, and an offset never goes back. A full disk costs lines, never the job:
+they are counted, and a remark says how many when there is room again.
 
 Imported by the supervisor, which must start fast: nothing here may import `typing`, `dataclasses` or `pathlib`.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 
@@ -74,7 +75,7 @@ class Journal:
         return bool(records)
 
     def flush(self, *, is_final: bool = False) -> bool:
-        """Write down what has not ended yet; a character that is cut in two waits for its rest, unless this is final."""
+        """Write down what has not ended yet; a character cut in two waits for its rest, unless this is final."""
         records = b""
         for stream in sorted(self._pending):
             rest = self._pending.pop(stream)
@@ -98,10 +99,8 @@ class Journal:
             self._retry_at = 0.0
             self._write(b"")
         if self._descriptor is not None:
-            try:
+            with contextlib.suppress(OSError):  # the disk is full or gone: the exit record still tells the end
                 os.fsync(self._descriptor)
-            except OSError:
-                pass  # the disk is full or gone: the exit record still tells how the pod ended
             os.close(self._descriptor)
             self._descriptor = None
 

@@ -51,7 +51,7 @@ class ExitKind(StrEnum):
     OUT_OF_MEMORY = "out-of-memory"
     """It went over its memory limit and was killed for it."""
     NOT_STARTED = "not-started"
-    """Its command never ran: not found (code 127), not executable or folder missing (126), or ended before (no code)."""
+    """Its command never ran: not found (code 127), not executable or folder missing (126), ended before (no code)."""
     UNKNOWN = "unknown"
     """Its supervisor vanished, so nobody saw how it ended. Never a success."""
     LOST = "lost"
@@ -60,7 +60,7 @@ class ExitKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """How, when and why a pod ended. `code` is what its command returned, or None; 128 + signal is left to the caller."""
+    """How, when and why a pod ended. `code` is what its command returned, or None; 128 + signal is the caller's."""
 
     kind: ExitKind
     code: int | None

@@ -1,9 +1,9 @@
 """Holds a pod to its CPU and memory limits, and says honestly by what: the kernel, or something weaker.
 
 Where a cgroup tree may be written (v2 that was delegated to us, or v1), the kernel enforces both. Where not, the CPU
-limit becomes a choice of CPUs (advisory: a program can choose others, and a part of a CPU counts as a whole one), and the
-supervisor watches the memory of the process tree (detected: it is killed after it went over). Root is never needed. A
-limit that the kernel refuses falls back in the same way, and what `create` returns says so.
+limit becomes a choice of CPUs (advisory: a program can choose others, and a part of a CPU counts as a whole one), and
+the supervisor watches the memory of the process tree (detected: it is killed after it went over). Root is never needed.
+A limit that the kernel refuses falls back in the same way, and what `create` returns says so.
 
 The runner plans (`probe`, `Limits.plan`), the supervisor acts on the plan (`create`, `join_files`, `remove`).
 Imported by the supervisor, which must start fast: nothing here may import `typing`, `dataclasses` or `pathlib`.
@@ -154,7 +154,7 @@ def _mounts(process: str) -> dict[str, str]:
     except OSError:
         return {}
     paths = {name or _UNIFIED: path for _, names, path in own for name in names.split(",")}
-    found = {}
+    found: dict[str, str] = {}
     for row in rows:
         dash = row.index("-")
         kind, options = row[dash + 1], row[dash + 3].split(",")
@@ -211,7 +211,7 @@ def _try_folder(path: str) -> bool:
 
 
 def _make_folder(path: str, version: int) -> bool:
-    """Make a pod's group. The folder around it may be removed meanwhile by the end of another pod, so it tries again."""
+    """Make a pod's group. The end of another pod may remove the folder around it meanwhile, so it tries again."""
     around = os.path.dirname(path)
     for _ in range(20):
         try:

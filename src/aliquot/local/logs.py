@@ -1,7 +1,7 @@
 """Reads what a pod wrote, by offsets that never go back, while it is being written and after its end.
 
-The files are those of `aliquot.local.journal`. Where old output was dropped, a remark stands in its place. Bytes that are
-no UTF-8 become replacement characters. To follow a log, read again from `next_offset` when something changed.
+The files are those of `aliquot.local.journal`. Where old output was dropped, a remark stands in its place. Bytes that
+are no UTF-8 become replacement characters. To follow a log, read again from `next_offset` when something changed.
 """
 
 from dataclasses import dataclass
@@ -41,9 +41,7 @@ class LogChunk:
     is_complete: bool
 
 
-def read(
-    folder: Path, *, offset: int = 0, lines: int = DEFAULT_LINES, max_bytes: int = DEFAULT_BYTES
-) -> LogChunk:
+def read(folder: Path, *, offset: int = 0, lines: int = DEFAULT_LINES, max_bytes: int = DEFAULT_BYTES) -> LogChunk:
     """The lines from `offset` on: at most `lines`, and about `max_bytes`. `folder` is the pod's.
 
     An offset inside a line counts as the start of the next one; one beyond the end gives nothing and the end.

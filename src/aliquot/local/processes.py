@@ -88,11 +88,8 @@ def descendants(root: int, everyone_now: dict[int, Process] | None = None) -> li
 def marked(token: str) -> list[Process]:
     """The living processes that inherited the marker with this value."""
     mark = f"{MARKER}={token}".encode()
-    found = []
-    for process in everyone().values():
-        if process.is_alive and mark in environment_of(process.pid):
-            found.append(process)
-    return found
+    rows = everyone().values()
+    return [process for process in rows if process.is_alive and mark in environment_of(process.pid)]
 
 
 def environment_of(pid: int) -> list[bytes]:
@@ -126,9 +123,7 @@ def proportional_bytes(pid: int) -> int | None:
     """The memory of the process where pages it shares count in parts; None where the kernel does not tell."""
     try:
         with open(f"/proc/{pid}/smaps_rollup", "rb") as file:
-            for line in file:
-                if line.startswith(b"Pss:"):
-                    return int(line.split()[1]) * 1024
+            sizes = [int(line.split()[1]) for line in file if line.startswith(b"Pss:")]
     except OSError:
         return None
-    return None
+    return sizes[0] * 1024 if sizes else None

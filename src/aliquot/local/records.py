@@ -1,9 +1,9 @@
 """The durable records of a pod: small JSON files in its folder, which outlive server and supervisor.
 
-A record that was written is complete and on the disk (`fsync` of file and folder), or it is not there at all. The order
-in which they appear is the protocol between runner and supervisor: `launch` (what to run), `claim` (a supervisor took it
-and may start it: never a second one), `started` (the process runs), `end` (somebody asked to end it), `exit` (it is over).
-The room for `exit` is set aside before the start, so that a full disk cannot swallow it.
+A record that was written is complete and on the disk (`fsync` of file and folder), or it is not there at all. The
+order in which they appear is the protocol between runner and supervisor: `launch` (what to run), `claim` (a supervisor
+took it and may start it: never a second one), `started` (the process runs), `end` (somebody asked to end it), `exit`
+(it is over). The room for `exit` is set aside before the start, so that a full disk cannot swallow it.
 
 Imported by the supervisor, which must start fast: nothing here may import `typing`, `dataclasses` or `pathlib`.
 """

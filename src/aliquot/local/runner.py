@@ -1,8 +1,8 @@
 """Runs pods as process groups of this machine, and finds them again after the server was away.
 
-All methods are quick and safe to call from any thread, again, and after a crash at any point: a pod id is started at most
-once, whatever dies when. What is known of a pod is in its folder (`aliquot.local.records`); a supervisor beside each pod
-(`aliquot.local.supervisor`) does the lasting work. Nothing here decides what should run.
+All methods are quick and safe to call from any thread, again, and after a crash at any point: a pod id is started at
+most once, whatever dies when. What is known of a pod is in its folder (`aliquot.local.records`); a supervisor beside
+each pod (`aliquot.local.supervisor`) does the lasting work. Nothing here decides what should run.
 """
 
 import contextlib
@@ -18,14 +18,14 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import TracebackType
 
 from aliquot.core import errors
 from aliquot.core.model import Guarantee
-from aliquot.local import limits, processes, records
+from aliquot.local import limits, processes, records, sessions
 from aliquot.local.launch import Change, Enforcement, Exit, ExitKind, Launch, Limit, Observation
 from aliquot.local.watcher import Watcher
 
@@ -33,7 +33,7 @@ MIN_FREE_BYTES = 64 << 20
 """With less room than this on the disk, nothing new is started: what runs needs it for its records and its log."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 _SOURCE = str(Path(__file__).resolve().parents[2])
-_PROGRAM = "import sys; sys.path.insert(0, sys.argv[1]); from aliquot.local import supervisor; supervisor.main(sys.argv[2])"
+_PROGRAM = "import sys; sys.path.insert(0, sys.argv[1]); import aliquot.local.supervisor as it; it.main(sys.argv[2])"
 _GONE = ".gone-"
 
 
@@ -93,15 +93,12 @@ class Runner:
         with self._lock:
             if not records.exists(str(folder), records.LAUNCH):
                 self._check_disk()
-                try:
+                with self._translating_full_disk():
                     folder.mkdir(mode=0o700, exist_ok=True)
                     records.create(str(folder), records.LAUNCH, self._to_record(launch))
                     records.sync_folder(str(self.root))
-                except OSError as error:
-                    if error.errno in records.FULL_DISK:
-                        raise _disk_full(self.root) from error
-                    raise
-            self._ensure_supervisor(launch.pod)
+            with self._translating_full_disk():
+                self._ensure_supervisor(launch.pod)
 
     def end(self, pod: str, *, grace: timedelta | None = None) -> None:
         """Tell all processes of the pod to end (TERM), and kill what is left after `grace` (None: the launch's).
@@ -137,9 +134,7 @@ class Runner:
     def observe(self) -> dict[str, Observation]:
         """What is known of each pod that was started here and not forgotten."""
         found = {}
-        with os.scandir(self.root) as entries:
-            pods = sorted(entry.name for entry in entries if _NAME.fullmatch(entry.name) and entry.is_dir())
-        for pod in pods:
+        for pod in self._pods():
             observation = self._observe(pod)
             if observation is not None:
                 found[pod] = observation
@@ -161,23 +156,32 @@ class Runner:
             self._over.pop(pod, None)
 
     def pids(self, pod: str) -> list[int]:
-        """The living processes of the pod."""
-        return sorted(pid for pid, owner in self.owners().items() if owner == pod)
+        """The living processes of the pod. For many pods at once, `owners` is cheaper."""
+        return self._tree_of(pod, processes.everyone())
 
     def owners(self) -> dict[int, str]:
         """Which pod each process belongs to, for all processes of all pods."""
         rows = processes.everyone()
         found = {}
-        for pod, observation in self.observe().items():
-            launch = self._launch_of(pod)
-            claim = records.read(str(self.folder(pod)), records.CLAIM)
-            if observation.state != "running" or launch is None or claim is None:
-                continue
-            found.update({process.pid: pod for process in processes.descendants(claim["pid"], rows)})
-            for pid in limits.members(launch["limits"]["groups"]):
-                if pid in rows and rows[pid].is_alive:
-                    found[pid] = pod
+        for pod in self._pods():
+            if pod not in self._over:
+                found.update(dict.fromkeys(self._tree_of(pod, rows), pod))
         return found
+
+    def describe_limits(self) -> str:
+        """One sentence for people: how CPU and memory limits are enforced here."""
+        return self._limits.describe()
+
+    def exec(
+        self, pod: str, argv: Sequence[str], *, environment: Mapping[str, str] | None = None, has_terminal: bool = False
+    ) -> sessions.Session:
+        """Start a process inside the running pod, with `environment` added to the pod's. Raises Conflict (code
+        `pod-not-running`), or InvalidInput where there is no such command."""
+        return sessions.Session(self.folder(pod), argv, environment=environment or {}, has_terminal=has_terminal)
+
+    def attach(self, pod: str) -> sessions.Attachment:
+        """The standard input and output of the running pod. Raises Conflict (code `pod-not-running`)."""
+        return sessions.Attachment(self.folder(pod))
 
     def follow(self, pod: str) -> contextlib.AbstractContextManager[None]:
         """While this is open, changes of the pod's log are told too (`Change.kind == "log"`)."""
@@ -186,6 +190,29 @@ class Runner:
     def wait(self, seconds: float) -> Collection[Change]:
         """Block until something changed since the last call, or the time is over; returns what changed."""
         return self._watcher.wait(seconds)
+
+    def _pods(self) -> list[str]:
+        with os.scandir(self.root) as entries:
+            return sorted(entry.name for entry in entries if _NAME.fullmatch(entry.name) and entry.is_dir())
+
+    def _tree_of(self, pod: str, rows: dict[int, processes.Process]) -> list[int]:
+        launch, claim = self._launch_of(pod), records.read(str(self.folder(pod)), records.CLAIM)
+        if launch is None or claim is None or claim["boot"] != self._boot:
+            return []
+        found = set(limits.members(launch["limits"]["groups"]))
+        supervisor = rows.get(claim["pid"])
+        if supervisor is not None and supervisor.start == claim["start"]:
+            found.update(process.pid for process in processes.descendants(supervisor.pid, rows))
+        return sorted(pid for pid in found if pid in rows and rows[pid].is_alive)
+
+    @contextlib.contextmanager
+    def _translating_full_disk(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            if error.errno in records.FULL_DISK:
+                raise _disk_full(self.root) from error
+            raise
 
     def _check_disk(self) -> None:
         status = os.statvfs(self.root)
@@ -269,7 +296,7 @@ class Runner:
         if claim is None:
             is_ending = records.exists(folder, records.END)
             return Observation(pod, launch["workload"], "starting", is_ending=is_ending)
-        # The exit record is written before the supervisor ends, so it is looked for after asking whether that one lives.
+        # The supervisor writes the exit record before it ends, so this looks for one after asking whether it lives.
         is_supervised = claim["boot"] == self._boot and processes.is_same_alive(claim["pid"], claim["start"])
         over = records.read(folder, records.EXIT)
         if over is None and is_supervised:
@@ -335,7 +362,7 @@ class Runner:
         return bool(left)
 
     def _look_after(self, pod: str) -> bool:
-        """Called by the watcher when a supervisor ended, and then now and then until this says that all is settled."""
+        """Called by the watcher when a supervisor ended, and then now and then until this says that it is settled."""
         with self._lock:
             child = self._children.get(pod)
             if child is not None and child.poll() is not None:

@@ -1,11 +1,12 @@
-"""The one small process beside each pod: starts it at most once, writes its output down, ends all of it, tells how it ended.
+"""The one small process beside each pod: starts it at most once, writes its output down, ends it, tells how it ended.
 
 It outlives the server and owes it nothing: all that it knows is in the pod's folder (`aliquot.local.records`). Its
 promises: the claim is on the disk before the command runs, so no second supervisor ever runs it; every descendant,
 however detached, is gone and all output written down before the exit record appears; if it is itself killed, the kernel
 kills the pod's first process with it, and the missing exit record means "unknown".
 
-Started by the runner as `python -I -S`. It must start fast: nothing here may import `typing`, `dataclasses` or `pathlib`.
+Started by the runner as `python -I -S`. It must start fast: nothing here may import `typing`, `dataclasses` or
+`pathlib`.
 """
 
 from __future__ import annotations
@@ -59,6 +60,7 @@ class Supervisor:
         self.limits: Record = {"groups": {}, "version": 0, "cpus": None, "is_watched": False}
         self.child = 0
         self.status: int | None = None
+        self.started_at = 0.0
         self.ended_at = 0.0
         self.end_due: float | None = None
         """When KILL follows; set from the moment on when TERM was sent."""
@@ -70,6 +72,8 @@ class Supervisor:
         self._next_tree = 0.0
         self._next_notice = 0.0
         self._has_news = False
+        self._note_due: float | None = None
+        """When to try again to write the started record."""
         self._tree: list[list[int]] = []
 
     def run(self) -> None:
@@ -90,6 +94,8 @@ class Supervisor:
         except spawn.Failure as failure:
             self.finish({"kind": "not-started", "code": failure.code, "message": failure.message})
             return
+        self.started_at = time.time()
+        self.poller.register(self.wake, select.POLLIN)
         self.note_started()
         while self.status is None or self.is_tree_left():
             self.turn()
@@ -147,14 +153,18 @@ class Supervisor:
         self.poller.register(descriptor, select.POLLIN)
 
     def note_started(self) -> None:
-        """Say that the command runs, and from now on listen to the runner."""
+        """Listen to the runner, and say that the command runs. While the disk is full, try again now and then."""
+        if self.control is None:
+            with contextlib.suppress(OSError):
+                self.control = control.Control(self)
         process = processes.find(self.child)
-        record = {"pid": self.child, "start": process.start if process else 0, "at": time.time(), **self.limits}
-        with contextlib.suppress(OSError):  # a full disk: the claim already says that it was started
+        record = {"pid": self.child, "start": process.start if process else 0, "at": self.started_at, **self.limits}
+        try:
             records.replace(self.folder, records.STARTED, record)
-        with contextlib.suppress(OSError):
-            self.control = control.Control(self)
-        self.poller.register(self.wake, select.POLLIN)
+        except OSError:
+            self._note_due = time.monotonic() + RETRY_PAUSE
+            return
+        self._note_due = None
         self.notify("state")
 
     def turn(self) -> None:
@@ -175,6 +185,8 @@ class Supervisor:
             self.notify("log")
         if self.end_due is not None and now >= self.end_due:
             self.signal_tree(signal.SIGKILL)
+        if self._note_due is not None and now >= self._note_due:
+            self.note_started()
         if self.limits["is_watched"] and now >= self._next_watch:
             self._next_watch = now + WATCH_PAUSE
             self.check_memory()
@@ -187,6 +199,7 @@ class Supervisor:
         due = [self._next_tree if not self.limits["groups"] else None, self.journal.flush_due]
         due.append(self._next_watch if self.limits["is_watched"] else None)
         due.append(self._next_notice if self._has_news else None)
+        due.append(self._note_due)
         seconds = max(0.0, min((moment for moment in due if moment is not None), default=1e9) - time.monotonic())
         if self.status is not None:
             return min(seconds, ENDING_PAUSE)
@@ -243,8 +256,8 @@ class Supervisor:
 
     def end(self) -> None:
         """End the pod: TERM now, KILL when the grace is over. A second wish can only shorten the grace."""
-        wish = records.read(self.folder, records.END) or {}
-        seconds = float(wish.get("grace_seconds", self.launch["grace_seconds"]))
+        wish = records.read(self.folder, records.END)
+        seconds = float((wish or self.launch)["grace_seconds"])
         if self.end_due is None:
             self.begin_ending(seconds)
         else:

@@ -1,7 +1,7 @@
 """Notices within moments that a pod changed: by what supervisors say, and by the kernel's word when one of them ends.
 
-One thread, asleep unless something happens. Nothing depends on a message that is lost: the end of a supervisor is seen by
-its pidfd, and what is unsettled is looked at again until it is settled.
+One thread, asleep unless something happens. Nothing depends on a message that is lost: the end of a supervisor is seen
+by its pidfd, and what is unsettled is looked at again until it is settled.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ from pathlib import Path
 from aliquot.local import records
 from aliquot.local.launch import Change
 
-_AGAIN_MILLISECONDS = 100
+_AGAIN_SECONDS = 0.05
 _PACKET_BYTES = 1024
 
 
@@ -49,7 +49,7 @@ class Watcher:
         if self._is_closed:
             return
         self._is_closed = True
-        os.write(self._woken, b"x")
+        os.write(self._woken, b"x")  # the pipe is not full: bytes go in when it is empty
         self._thread.join()
         self._poller.close()
         self._socket.close()
@@ -66,18 +66,23 @@ class Watcher:
             try:
                 descriptor = os.pidfd_open(supervisor)
             except ProcessLookupError:
-                self._unsettled.add(pod)
-                os.write(self._woken, b"x")
+                self.look_at(pod)
                 return
             self._watched[pod] = supervisor
             self._pods[descriptor] = pod
             self._poller.register(descriptor, select.EPOLLIN)
 
     def look_at(self, pod: str) -> None:
-        """Have the pod looked after soon, and again until it is settled."""
-        with self._news, contextlib.suppress(BlockingIOError):
-            if not self._is_closed:
-                self._unsettled.add(pod)
+        """Have the pod looked after in a moment, and again until it is settled."""
+        with self._news:
+            is_new = pod not in self._unsettled
+            self._unsettled.add(pod)
+            if is_new and threading.current_thread() is not self._thread:
+                self._stir()
+
+    def _stir(self) -> None:
+        if not self._is_closed:
+            with contextlib.suppress(BlockingIOError):
                 os.write(self._woken, b"x")
 
     @contextlib.contextmanager
@@ -101,21 +106,29 @@ class Watcher:
 
     def _run(self) -> None:
         while not self._is_closed:
-            timeout = _AGAIN_MILLISECONDS if self._unsettled else None
-            for descriptor, _ in self._poller.poll(None if timeout is None else timeout / 1000):
-                if descriptor == self._socket.fileno():
-                    self._hear()
-                elif descriptor == self._wake:
-                    with contextlib.suppress(BlockingIOError):
-                        os.read(self._wake, 4096)
-                else:
-                    self._notice_end(descriptor)
-            for pod in sorted(self._unsettled):
-                if self._is_closed:
-                    return
-                if self._look_after(pod):
-                    self._unsettled.discard(pod)
-                    self._tell(Change(pod, "state"))
+            timeout = _AGAIN_SECONDS if self._unsettled else None
+            for descriptor, _ in self._poller.poll(timeout):
+                self._take(descriptor)
+            if not self._is_closed:
+                self._look_after_unsettled()
+
+    def _take(self, descriptor: int) -> None:
+        if descriptor == self._socket.fileno():
+            self._hear()
+        elif descriptor == self._wake:
+            with contextlib.suppress(BlockingIOError):
+                os.read(self._wake, 4096)
+        else:
+            self._notice_end(descriptor)
+
+    def _look_after_unsettled(self) -> None:
+        with self._news:
+            unsettled, self._unsettled = sorted(self._unsettled), set()
+        for pod in unsettled:
+            if self._look_after(pod):
+                self._tell(Change(pod, "state"))
+            else:
+                self.look_at(pod)
 
     def _hear(self) -> None:
         """Take what supervisors said."""
