@@ -212,10 +212,12 @@ def _write_promises(tx: Transaction, plan: Plan, now: datetime) -> None:
         if kept == before:
             continue
         tx.promises.put(kept)
-        row = tx.workloads.get(id)
-        if row is not None and before is None:
+        workload = tx.workloads.get(id)
+        if workload is not None and before is None:
             due = quantities.format_duration(max(promise.due - now, timedelta(seconds=1)))
-            tx.events.put(_event(row, "promised", f"is promised a place that is being freed, due within {due}", now))
+            tx.events.put(
+                _event(workload, "promised", f"is promised a place that is being freed, due within {due}", now)
+            )
 
 
 def _write_wait(tx: Transaction, wait: Wait) -> None:

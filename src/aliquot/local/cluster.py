@@ -120,7 +120,8 @@ class LocalCluster:
         """What this machine says of itself."""
         notice = None
         if not self._is_accepting:
-            notice = f"nothing new starts: less than {self._config.least_free_bytes >> 20} MiB are free below {self._folders.data}"
+            least = self._config.least_free_bytes >> 20
+            notice = f"nothing new starts: less than {least} MiB are free below {self._folders.data}"
         reading = self._reading or devices.Reading()
         return ClusterFacts(
             node=self._config.node,

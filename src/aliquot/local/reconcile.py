@@ -64,7 +64,7 @@ def has_succeeded(pod: PodRow) -> bool:
 def back_off(row: WorkloadRow) -> timedelta:
     """How long a workload that failed waits: doubles with each failure, at most LONGEST_BACK_OFF."""
     doublings = min(row.failures, 30)
-    return min(LONGEST_BACK_OFF, row.back_off * 2**doublings)
+    return min(LONGEST_BACK_OFF, row.back_off * (1 << doublings))
 
 
 def _erases(turn: Turn, is_due: bool) -> bool:  # noqa: FBT001 - a fact that was just computed, not a switch

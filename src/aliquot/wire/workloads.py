@@ -220,6 +220,7 @@ class LogLine(Shape):
     text: str
     pod: str
     index: int
+    is_partial: bool = Field(False, description="The next line of the same stream goes on where this one stops.")
 
 
 class LogChunk(Shape):

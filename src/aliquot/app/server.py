@@ -1,0 +1,313 @@
+"""The server: one process for one data folder, which runs the loop and answers the API.
+
+Promises: a second server for the same folder is refused; what cannot work (a network file system, a port in
+use, devices that do not exist) is refused before anything is changed; when it ends, jobs run on
+and are found by the next one.
+"""
+
+import asyncio
+import contextlib
+import fcntl
+import json
+import os
+import socket
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import structlog
+import uvicorn
+
+import aliquot
+from aliquot.api import app as api
+from aliquot.api import services as api_services
+from aliquot.app import clock, logs, settings
+from aliquot.core import errors
+from aliquot.core.model import Policy
+from aliquot.db import store as db
+from aliquot.local import cluster, devices, host, limits, pods, processes, runner, starting
+from aliquot.local.folders import Folders
+from aliquot.service import (
+    access,
+    audit,
+    departments,
+    events,
+    ledger,
+    loop,
+    nodes,
+    projects,
+    queues,
+    receipts,
+    server,
+    terminals,
+    usage,
+    workloads,
+)
+from aliquot.service import logs as service_logs
+
+log = structlog.get_logger()
+
+GRACEFUL_SECONDS = 3
+"""How long open streams have to end when the server is told to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """What a server says once it answers."""
+
+    url: str
+    pid: int
+    data: str
+    sign_in: str
+    devices: str
+    is_simulated: bool
+    has_devices: bool
+    guarantee: str
+    limits: str
+
+
+def serve(chosen: settings.Settings, *, on_ready: Callable[[Ready], None]) -> None:
+    """Run until told to end (SIGTERM, SIGINT). Raises AliquotError where it cannot start."""
+    logs.configure()
+    host.refuse_network_file_system(chosen.data)
+    folders = Folders(chosen.data)
+    try:
+        folders.prepare()
+    except OSError as error:
+        raise errors.InvalidInput(f"data: {chosen.data} cannot be used: {error}", field="data") from error
+    with _only_server(folders), _listener(chosen) as listener:
+        asyncio.run(_Server(chosen, folders, listener=listener).run(on_ready))
+
+
+class _Server:
+    """One run of the server."""
+
+    def __init__(self, chosen: settings.Settings, folders: Folders, *, listener: socket.socket) -> None:
+        self._chosen = chosen
+        self._folders = folders
+        self._listener = listener
+        self._clock = clock.RealClock()
+        self._ids = clock.RandomIds()
+        self._started = self._clock.now()
+        self._machine: cluster.LocalCluster | None = None
+        self._here: asyncio.AbstractEventLoop | None = None
+        port = listener.getsockname()[1]
+        self._url = f"http://{_shown_host(chosen.host)}:{port}"
+
+    async def run(self, on_ready: Callable[[Ready], None]) -> None:
+        """Open everything, tell that it is ready, serve until the end, close everything."""
+        self._here = asyncio.get_running_loop()
+        async with contextlib.AsyncExitStack() as stack:
+            store = db.open_store(self._folders.database)
+            stack.callback(store.close)
+            means = limits.probe(_cgroup_name(self._folders.data))
+            found = devices.discover(
+                self._chosen.devices,
+                machine=host.read().machine,
+                only=self._chosen.only,
+                foreign=self._chosen.foreign,
+            )
+            stack.callback(found.close)
+            running = runner.Runner(self._folders.pods, limits_here=means, on_change=lambda _: self._wake())
+            stack.callback(running.close)
+            machine = self._machine = cluster.LocalCluster(
+                store,
+                self._clock,
+                runner=running,
+                found=found,
+                folders=self._folders,
+                config=self._cluster_config(means),
+            )
+            built = self._services(store, machine, machine_pods=pods.LocalPods(running))
+            await queues.ensure_default(store, clock=self._clock, ids=self._ids)
+            token = _token(self._folders.token, self._ids)
+            await built.access.ensure_token(token)
+            await machine.snapshot()
+            await stack.enter_async_context(_looping(machine, self._policy(), self._clock))
+            code, _ = await built.access.open_link(access.LOOP)
+            ready = Ready(
+                self._url,
+                os.getpid(),
+                str(self._folders.data),
+                f"{self._url}/sign-in?code={code}",
+                found.describe(),
+                is_simulated=found.is_simulated,
+                has_devices=not isinstance(found, devices.NoDevices),
+                guarantee=found.guarantee,
+                limits=means.describe(),
+            )
+            await self._answer(api.create_app(built, config=self._api_config()), lambda: on_ready(ready))
+
+    def _wake(self) -> None:
+        """Something happened to a pod; called from the runner's thread."""
+        if self._machine is not None and self._here is not None and not self._here.is_closed():
+            self._here.call_soon_threadsafe(self._machine.wake)
+
+    def _cluster_config(self, means: limits.Limits) -> cluster.Config:
+        return cluster.Config(
+            node=host.read().hostname,
+            person=starting.Person.of(os.getuid()),
+            limits=means.describe(),
+            least_free_bytes=self._chosen.least_free_mib << 20,
+        )
+
+    def _services(
+        self, store: db.SqlStore, machine: cluster.LocalCluster, *, machine_pods: pods.LocalPods
+    ) -> api_services.Services:
+        times, ids = self._clock, self._ids
+        facts = server.ServerFacts(
+            version=aliquot.__version__,
+            url=self._url,
+            pid=os.getpid(),
+            data_directory=str(self._folders.data),
+            user=starting.Person.of(os.getuid()).name,
+            started=self._started,
+        )
+        config = workloads.Config(policy=self._policy(), data_directory=str(self._folders.data))
+        return api_services.Services(
+            access=access.Access(store, times, ids),
+            audit=audit.Audit(store),
+            departments=departments.Departments(store, machine, clock=times, ids=ids),
+            events=events.Events(store),
+            ledger=ledger.Ledger(store),
+            logs=service_logs.Logs(store, machine_pods, clock=times),
+            nodes=nodes.Nodes(store, machine, clock=times, ids=ids),
+            projects=projects.Projects(store, machine, clock=times, ids=ids),
+            receipts=receipts.Receipts(store),
+            server=server.Server(store, machine, facts=facts),
+            terminals=terminals.Terminals(store, machine_pods, clock=times, ids=ids),
+            usage=usage.Usage(store, clock=times),
+            workloads=workloads.Workloads(store, machine, clock=times, ids=ids, config=config),
+        )
+
+    def _policy(self) -> Policy:
+        return Policy(step_budget=self._chosen.step_budget, release_grace=self._chosen.release_grace)
+
+    def _api_config(self) -> api.ApiConfig:
+        return api.ApiConfig(version=aliquot.__version__, hosts=frozenset({self._chosen.host}))
+
+    async def _answer(self, application: api.FastAPI, on_started: Callable[[], None]) -> None:
+        config = uvicorn.Config(
+            application,
+            log_config=None,
+            access_log=False,
+            lifespan="on",
+            timeout_graceful_shutdown=GRACEFUL_SECONDS,
+        )
+        serving = uvicorn.Server(config)
+        task = asyncio.create_task(serving.serve(sockets=[self._listener]))
+        while not serving.started and not task.done():
+            await asyncio.sleep(0.01)
+        if serving.started:
+            _write_private(self._folders.server, json.dumps(self._address()))
+            log.info("the server answers", url=self._url, data=str(self._folders.data))
+            on_started()
+        try:
+            await task
+        finally:
+            self._folders.server.unlink(missing_ok=True)
+            log.info("the server ends; jobs run on")
+
+    def _address(self) -> dict[str, object]:
+        return {
+            "url": self._url,
+            "pid": os.getpid(),
+            "dataDirectory": str(self._folders.data),
+            "version": aliquot.__version__,
+            "boot": processes.boot_id(),
+        }
+
+
+@contextlib.asynccontextmanager
+async def _looping(machine: cluster.LocalCluster, policy: Policy, times: clock.RealClock) -> AsyncIterator[None]:
+    """The scheduler turns while this is open."""
+
+    def on_fault(fault: Exception) -> None:
+        log.error("a cycle failed; the next one starts from what is stored", why=str(fault), exc_info=fault)
+
+    turning = asyncio.create_task(loop.run(machine, policy, times, listeners=loop.Listeners(on_fault=on_fault)))
+    try:
+        yield
+    finally:
+        turning.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await turning
+
+
+@contextlib.contextmanager
+def _only_server(folders: Folders) -> Iterator[None]:
+    """Hold the folder's lock. Raises Conflict if another server has it."""
+    with folders.lock.open("a", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise errors.Conflict(
+                f"another server already uses {folders.data}; `aliquot status` shows it", code="already-running"
+            ) from error
+        yield
+
+
+@contextlib.contextmanager
+def _listener(chosen: settings.Settings) -> Iterator[socket.socket]:
+    """A listening socket. Raises InvalidInput, naming the port, if it cannot be had."""
+    family = socket.AF_INET6 if ":" in chosen.host else socket.AF_INET
+    with socket.socket(family) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((chosen.host, chosen.port))
+        except (OSError, OverflowError) as error:
+            field = "host" if isinstance(error, socket.gaierror) else "port"
+            raise errors.InvalidInput(
+                f"{field}: cannot listen on {chosen.host} port {chosen.port}: {error}",
+                field=field,
+                valid=("a port that nothing else listens on", "0 for any free port"),
+            ) from error
+        yield listener
+
+
+def _token(path: Path, ids: clock.RandomIds) -> str:
+    """The administrator's token: made at the first start, readable by its owner alone."""
+    if not path.exists():
+        _write_private(path, ids.secret())
+    path.chmod(0o600)
+    return path.read_text(encoding="ascii").strip()
+
+
+def _write_private(path: Path, text: str) -> None:
+    draft = path.with_name(f".{path.name}.draft")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text + "\n")
+    draft.rename(path)
+
+
+def _cgroup_name(data: Path) -> str:
+    """One parent group for each data folder, so that two servers of one user keep apart."""
+    return f"aliquot-{data.stat().st_ino}"
+
+
+def _shown_host(host_name: str) -> str:
+    return f"[{host_name}]" if ":" in host_name else {"0.0.0.0": "127.0.0.1"}.get(host_name, host_name)
+
+
+def main() -> None:
+    """The server in the background: settings from the environment, what it says to the descriptor in argv[1]."""
+    with os.fdopen(int(sys.argv[1]), "w", encoding="utf-8") as door:
+
+        def tell(message: dict[str, object]) -> None:
+            with contextlib.suppress(BrokenPipeError):
+                door.write(json.dumps(message))
+                door.close()
+
+        try:
+            serve(settings.read(), on_ready=lambda ready: tell({"ready": asdict(ready)}))
+        except errors.AliquotError as error:
+            fault = {"message": error.message, "field": error.field, "valid": error.valid, "code": error.stable_code}
+            log.error("the server cannot start", why=error.message)
+            tell({"fault": fault})
+            sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()
