@@ -1,0 +1,288 @@
+"""Whatever is killed at whatever moment: no pod runs twice, none is lost, and its end is told truthfully."""
+
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import time
+from datetime import timedelta
+
+import pytest
+
+from aliquot.core import errors
+from aliquot.local import limits, processes, records
+from aliquot.local.launch import ExitKind
+from aliquot.local.runner import Runner
+from tests.machine.runner.workbench import Workbench
+
+STARTER = """
+import pathlib, sys
+from aliquot.local.launch import Launch
+from aliquot.local.runner import Runner
+folder = pathlib.Path(sys.argv[1])
+runner = Runner(folder / "pods")
+print("ready", flush=True)
+sys.stdin.readline()
+for number in range(20):
+    pod = f"{sys.argv[2]}-{number}"
+    runner.start(Launch(pod, "w1", ("sh", "-c", f"echo x >> ran-{pod}"), folder, {"PATH": "/usr/bin:/bin"}))
+print("done", flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_a_second_start_of_the_same_pod_runs_nothing(bench: Workbench) -> None:
+    for _ in range(5):
+        bench.start("echo x >> ran; sleep 0.2")
+    bench.until("running")
+    bench.start("echo x >> ran")
+    bench.until("ended")
+    bench.start("echo x >> ran")
+    bench.reopen()
+    bench.start("echo x >> ran")
+
+    assert bench.see().state == "ended"
+    assert (bench.folder / "ran").read_text() == "x\n"
+
+
+@pytest.mark.slow  # forty servers are started and killed, each in the middle of starting twenty pods
+def test_a_server_killed_at_any_moment_of_a_start_starts_each_pod_once(bench: Workbench) -> None:
+    rng = random.Random(1)
+    for round_ in range(40):
+        starter = subprocess.Popen(
+            [sys.executable, "-c", STARTER, str(bench.folder), f"r{round_}"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        assert starter.stdin is not None
+        assert starter.stdout is not None
+        starter.stdout.readline()
+        starter.stdin.write(b"\n")
+        starter.stdin.flush()
+        _spin(rng.uniform(0, 0.06))
+        starter.kill()
+        starter.communicate()
+
+    bench.reopen()
+    intended = [f"r{round_}-{number}" for round_ in range(40) for number in range(20)]
+    recorded = [pod for pod in intended if (bench.runner.folder(pod) / records.LAUNCH).exists()]
+    for pod in recorded:
+        bench.start(f"echo x >> ran-{pod}", pod=pod)
+    for pod in recorded:
+        over = bench.until("ended", pod).exit
+        assert over is not None
+        assert (over.kind, over.code) == (ExitKind.EXITED, 0)
+
+    assert 40 < len(recorded) < 800
+    counts = {pod: (bench.folder / f"ran-{pod}").read_text() for pod in recorded}
+    assert set(counts.values()) == {"x\n"}
+    assert not [pod for pod in set(intended) - set(recorded) if (bench.folder / f"ran-{pod}").exists()]
+
+
+def test_a_new_runner_finds_the_pods_of_the_old_one_and_goes_on(bench: Workbench) -> None:
+    bench.start("echo one; while [ ! -e go ]; do sleep 0.01; done; echo two; exit 5")
+    before = bench.until("running")
+
+    bench.reopen()
+
+    assert bench.see() == before
+    (bench.folder / "go").touch()
+    over = bench.until("ended").exit
+    assert over is not None
+    assert over.code == 5
+    assert bench.text() == "one\ntwo\n"
+
+
+def test_a_pod_that_ended_while_no_runner_was_there_is_told_of(bench: Workbench) -> None:
+    bench.start("while [ ! -e go ]; do sleep 0.01; done; exit 6")
+    bench.until("running")
+    supervisor = bench.supervisor()
+    bench.runner.close()
+    (bench.folder / "go").touch()
+    bench.wait_for(lambda: _is_over(supervisor))
+
+    bench.runner = Runner(bench.folder / "pods")
+
+    over = bench.see().exit
+    assert over is not None
+    assert over.code == 6
+
+
+def test_a_killed_supervisor_takes_its_pod_along_and_nobody_calls_it_a_success(bench: Workbench) -> None:
+    bench.start("trap '' TERM; (setsid sleep 1000 &); sleep 1000; echo never")
+    bench.wait_for(lambda: len(bench.runner.pids("p1")) >= 3)
+    tree = bench.runner.pids("p1")
+
+    bench.kill_supervisor()
+
+    over = bench.until("ended").exit
+    assert over is not None
+    assert (over.kind, over.code, over.signal) == (ExitKind.UNKNOWN, None, None)
+    assert all(_is_over(pid) for pid in tree)
+
+
+def test_a_supervisor_killed_while_no_runner_was_there_is_noticed_by_the_next(bench: Workbench) -> None:
+    bench.start("(setsid sleep 1000 &); sleep 1000")
+    bench.wait_for(lambda: len(bench.runner.pids("p1")) >= 3)
+    tree = bench.runner.pids("p1")
+    supervisor = bench.supervisor()
+    bench.runner.close()
+    os.kill(supervisor, signal.SIGKILL)
+    bench.wait_for(lambda: _is_over(supervisor))
+
+    bench.runner = Runner(bench.folder / "pods")
+
+    over = bench.until("ended").exit
+    assert over is not None
+    assert over.kind is ExitKind.UNKNOWN
+    assert all(_is_over(pid) for pid in tree)
+
+
+def test_what_hid_from_its_environment_and_session_is_found_after_its_supervisor(bench: Workbench) -> None:
+    bench.start("(env -i setsid sleep 1000 &); sleep 1000")
+    bench.wait_for(lambda: len(bench.runner.pids("p1")) >= 3)
+    tree = bench.runner.pids("p1")
+    written = f"{bench.runner.folder('p1')}"
+    bench.wait_for(lambda: len((records.read(written, records.TREE) or {"processes": []})["processes"]) >= 3)
+
+    bench.kill_supervisor()
+
+    bench.until("ended")
+    assert all(_is_over(pid) for pid in tree)
+
+
+def test_end_of_a_pod_without_supervisor_leaves_nothing(bench: Workbench) -> None:
+    bench.start("(setsid sleep 1000 &); sleep 1000")
+    bench.wait_for(lambda: len(bench.runner.pids("p1")) >= 3)
+    tree = bench.runner.pids("p1")
+
+    bench.kill_supervisor()
+    bench.runner.end("p1", grace=timedelta(hours=1))
+
+    bench.until("ended")
+    assert all(_is_over(pid) for pid in tree)
+
+
+def test_a_killed_process_tree_is_told_as_killed(bench: Workbench) -> None:
+    bench.start("sleep 1000 & wait")
+    bench.wait_for(lambda: len(bench.runner.pids("p1")) >= 2)
+
+    for pid in bench.runner.pids("p1"):
+        os.kill(pid, signal.SIGKILL)
+
+    over = bench.until("ended").exit
+    assert over is not None
+    assert (over.kind, over.signal, over.message) == (ExitKind.SIGNALLED, signal.SIGKILL, "")
+
+
+def test_term_for_the_supervisor_ends_its_pod_in_good_order(bench: Workbench) -> None:
+    bench.start("sleep 1000")
+    bench.until("running")
+
+    os.kill(bench.supervisor(), signal.SIGTERM)
+
+    over = bench.until("ended").exit
+    assert over is not None
+    assert (over.kind, over.signal) == (ExitKind.SIGNALLED, signal.SIGTERM)
+
+
+def test_a_supervisor_outlives_what_the_terminal_of_the_server_sends(bench: Workbench) -> None:
+    bench.start("sleep 1000")
+    bench.until("running")
+    supervisor = bench.supervisor()
+
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
+        os.kill(supervisor, number)
+
+    assert os.getsid(supervisor) == supervisor
+    assert bench.see().state == "running"
+    bench.runner.end("p1")
+    over = bench.until("ended").exit
+    assert over is not None
+    assert over.signal == signal.SIGTERM
+
+
+def test_after_a_reboot_a_pod_is_lost_and_no_stranger_with_its_pid_is_touched(bench: Workbench) -> None:
+    bench.start("exit 0")
+    bench.until("ended")
+    folder = bench.runner.folder("p1")
+    stranger = subprocess.Popen(["sleep", "1000"])
+    process = processes.find(stranger.pid)
+    assert process is not None
+    # The files as a power cut leaves them, and a stranger who now has the pid of the supervisor.
+    (folder / records.EXIT).unlink()
+    claim = {"pid": stranger.pid, "start": process.start, "boot": "another-boot", "at": time.time()}
+    records.replace(str(folder), records.CLAIM, claim)
+
+    bench.reopen()
+
+    over = bench.see().exit
+    assert over is not None
+    assert over.kind is ExitKind.LOST
+    assert stranger.poll() is None
+    stranger.kill()
+    stranger.wait()
+
+
+def test_a_pid_that_is_used_again_is_not_taken_for_the_supervisor(bench: Workbench) -> None:
+    bench.start("exit 0")
+    bench.until("ended")
+    folder = bench.runner.folder("p1")
+    stranger = subprocess.Popen(["sleep", "1000"])
+    (folder / records.EXIT).unlink()
+    claim = {"pid": stranger.pid, "start": 1, "boot": processes.boot_id(), "at": time.time()}
+    records.replace(str(folder), records.CLAIM, claim)
+
+    bench.reopen()
+    bench.runner.end("p1")
+
+    over = bench.until("ended").exit
+    assert over is not None
+    assert over.kind is ExitKind.UNKNOWN
+    assert stranger.poll() is None
+    stranger.kill()
+    stranger.wait()
+
+
+@pytest.mark.slow  # a full disk is left alone for a second before the next try
+def test_a_full_disk_stops_new_starts_and_neither_what_runs_nor_how_it_ended(tmp_path: pathlib.Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", disk], capture_output=True, check=False).returncode:
+        pytest.skip("only root may mount a small disk")
+    try:
+        bench = Workbench(disk, limits.Limits())
+        bench.runner.close()
+        bench.runner = Runner(disk / "pods", min_free_bytes=4096)
+        bench.start(f"seq 100000; touch {tmp_path}/written; while [ ! -e {tmp_path}/go ]; do sleep 0.01; done; exit 9")
+        bench.wait_for((tmp_path / "written").exists)
+        assert os.statvfs(disk).f_bavail == 0
+
+        with pytest.raises(errors.Unavailable) as caught:
+            bench.start("true", pod="p2")
+        (tmp_path / "go").touch()
+        over = bench.until("ended").exit
+
+        assert caught.value.stable_code == "disk-full"
+        assert list(bench.runner.observe()) == ["p1"]
+        assert over is not None
+        assert over.code == 9
+        texts = [line.text for line in bench.lines() if line.stream == "stdout"]
+        assert texts == [str(number + 1) for number in range(len(texts))]
+        bench.close()
+    finally:
+        subprocess.run(["umount", disk], check=True)
+
+
+def _is_over(pid: int) -> bool:
+    process = processes.find(pid)
+    return process is None or not process.is_alive
+
+
+def _spin(seconds: float) -> None:
+    """Let time pass: here the moment of the kill is the test's input."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        pass
