@@ -1,0 +1,157 @@
+"""From a query of the use cases to SQL: conditions, order, and cursors that go on where a page ended.
+
+Promises: a field that a row has not is refused by name; paging by cursor neither misses nor repeats a row that stays.
+None sorts before everything, on every database.
+"""
+
+import base64
+import binascii
+import json
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from aliquot.core import errors
+from aliquot.db import codec, schema
+from aliquot.service import ports
+
+# Any in this module: values of fields, whose types differ from field to field.
+
+
+_COMPARE: Mapping[str, Callable[[Any, Any], sa.ColumnElement[bool]]] = {
+    "eq": operator.eq,
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One column that rows are sorted by."""
+
+    column: sa.Column[Any]
+    is_descending: bool
+
+
+def condition(kind: schema.Kind, where: ports.Where) -> sa.ColumnElement[bool]:
+    """One condition as SQL. Raises InvalidInput for an unknown field, or a value that is not one of the field's."""
+    column, convert = _operand(kind, where.field)
+    value = where.value
+    if where.operator == "contains":
+        return column.icontains(str(value), autoescape=True)
+    if where.operator == "in":
+        return column.in_([convert(item) for item in _sequence(where)])
+    if value is None:
+        return column.is_not(None) if where.operator == "ne" else column.is_(None)
+    stored = convert(value)
+    if where.operator == "ne":
+        return column.is_distinct_from(stored)
+    if where.operator == "is":
+        raise errors.InvalidInput(f"{where.field}: `is` takes nothing but None", field=where.field)
+    return _COMPARE[where.operator](column, stored)
+
+
+def order(kind: schema.Kind, sort: Sequence[str]) -> tuple[Key, ...]:
+    """The columns to sort by, the key of the row last, so that no two rows are equal."""
+    keys: list[Key] = []
+    for name in (*sort, kind.key):
+        bare = name.removeprefix("-")
+        found = next((one for one in kind.columns if one.name == bare and not one.is_json), None)
+        if found is None:
+            valid = [one.name for one in kind.columns if not one.is_json]
+            raise errors.InvalidInput(f"sort: rows cannot be sorted by {bare!r}", field="sort", valid=valid)
+        if all(key.column.name != bare for key in keys):
+            keys.append(Key(kind.table.c[bare], name.startswith("-")))
+    return tuple(keys)
+
+
+def ordering(keys: Sequence[Key]) -> list[sa.UnaryExpression[Any]]:
+    """ORDER BY of these keys."""
+    return [key.column.desc().nulls_last() if key.is_descending else key.column.asc().nulls_first() for key in keys]
+
+
+def write_cursor(keys: Sequence[Key], values: Mapping[str, Any]) -> str:
+    """The cursor after a row."""
+    text = json.dumps([_shape(keys), [values[key.column.name] for key in keys]], separators=(",", ":"))
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def after(kind: schema.Kind, keys: Sequence[Key], cursor: str) -> sa.ColumnElement[bool]:
+    """The condition on rows that come after a cursor. Raises InvalidInput for one that is not of this order."""
+    values = _read_cursor(kind, keys, cursor)
+    steps: list[sa.ColumnElement[bool]] = []
+    for position, key in enumerate(keys):
+        equal = [before.column.is_not_distinct_from(values[place]) for place, before in enumerate(keys[:position])]
+        steps.append(sa.and_(*equal, _beyond(key, values[position])))
+    return sa.or_(*steps)
+
+
+def _operand(kind: schema.Kind, name: str) -> tuple[sa.ColumnElement[Any], codec.Convert]:
+    """What a field's name stands for: a column, a part of the scope, or with dots a text inside a JSON column."""
+    first, *inner = name.split(".", maxsplit=2)
+    if name in codec.SCOPE:
+        return kind.table.c[name], str
+    found = next((one for one in kind.columns if one.name == first), None)
+    if found is None or (found.is_json and not inner) or (inner and not found.is_json):
+        valid = [one.name if not one.is_json else f"{one.name}.…" for one in kind.columns]
+        raise errors.InvalidInput(f"rows have no field {name!r} to look for", field=name, valid=valid)
+    if not inner:
+        return kind.table.c[first], _checked(found)
+    if any(character in part for part in inner for character in '"\\\x00'):
+        raise errors.InvalidInput(f"{name!r} cannot be looked for", field=name)
+    return kind.table.c[first][tuple(inner)].as_string(), str
+
+
+def _checked(column: codec.Column) -> codec.Convert:
+    def convert(value: Any) -> Any:
+        try:
+            return column.store(value)
+        except (TypeError, ValueError, AttributeError) as error:
+            message = f"{column.name}: {value!r} is not a value of this field"
+            raise errors.InvalidInput(message, field=column.name) from error
+
+    return convert
+
+
+def _sequence(where: ports.Where) -> Sequence[Any]:
+    if isinstance(where.value, list | tuple | set | frozenset):
+        return sorted(where.value, key=str)
+    raise errors.InvalidInput(f"{where.field}: `in` takes a sequence of values", field=where.field)
+
+
+def _beyond(key: Key, value: Any) -> sa.ColumnElement[bool]:
+    if key.is_descending:
+        return sa.false() if value is None else sa.or_(key.column < value, key.column.is_(None))
+    return key.column.is_not(None) if value is None else key.column > value
+
+
+def _shape(keys: Sequence[Key]) -> str:
+    return ",".join(("-" if key.is_descending else "") + key.column.name for key in keys)
+
+
+def _read_cursor(kind: schema.Kind, keys: Sequence[Key], cursor: str) -> list[Any]:
+    try:
+        text = base64.urlsafe_b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4))
+        shape, values = json.loads(text)
+        if shape == _shape(keys) and len(values) == len(keys) and all(map(_fits, keys, values)):
+            return list(values)
+    except (ValueError, TypeError, binascii.Error) as error:
+        raise errors.InvalidInput("cursor: this is not a cursor of this list", field="cursor") from error
+    message = f"cursor: this one is of a list of {kind.table.name} in another order"
+    raise errors.InvalidInput(message, field="cursor")
+
+
+def _fits(key: Key, value: Any) -> bool:
+    if value is None:
+        return bool(key.column.nullable)
+    python = key.column.type.python_type
+    return isinstance(value, python) and (isinstance(value, bool) == (python is bool)) and _is_storable(value)
+
+
+def _is_storable(value: Any) -> bool:
+    return not isinstance(value, int) or -(2**63) <= value < 2**63
