@@ -1,4 +1,4 @@
-"""Divides a pool among the queue tree, exactly: whole units (milli-GPU, milli-CPU, bytes), no float, any order of input.
+"""Divides a pool among the queue tree, exactly: whole units (milli-GPU, milli-CPU, bytes), no float, in any order.
 
 Promises: a queue never gets more than it asks for or may have; the shares of the children never add up to more than
 their parent's; what one queue gets depends on values alone. A quota that cannot be met in full is cut, so that no
@@ -63,7 +63,7 @@ def divide(total: int, claimants: Sequence[Claimant]) -> dict[str, Portion]:
 
 
 def divide_tree(capacity: Amounts, queues: Sequence[Queue], *, pool: str, requests: Mapping[str, Amounts]) -> Shares:
-    """The shares of all queues in a pool. `requests`: what each leaf holds and waits for; inner queues add theirs up."""
+    """The shares of all queues in a pool. `requests`: what each leaf holds and waits for; inner queues add up."""
     children = children_of(queues)
     share: dict[str, dict[ResourceName, int]] = {queue.id: {} for queue in queues}
     guaranteed: dict[str, dict[ResourceName, int]] = {queue.id: {} for queue in queues}
@@ -84,7 +84,7 @@ def divide_tree(capacity: Amounts, queues: Sequence[Queue], *, pool: str, reques
 
 
 def children_of(queues: Sequence[Queue]) -> dict[str | None, list[Queue]]:
-    """The queue tree from above, siblings by id. A queue whose parent is not there (or is below it) stands at the root."""
+    """The queue tree from above, siblings by id. A queue whose parent is not there stands at the root."""
     by_id = {queue.id: queue for queue in queues}
     children: dict[str | None, list[Queue]] = {}
     for queue in sorted(queues, key=lambda queue: queue.id):
