@@ -10,6 +10,7 @@ short in the pool have a say too: by quota where one is set, by fair share alway
 (or fair) thus only ever shrink, which is why there is no loop.
 """
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -68,6 +69,9 @@ class Search:
     ask: Ask
     rule: Rule
     rejected: list[str] = field(default_factory=list)
+    """What was considered before the victims and would not have done."""
+    refused: list[tuple[int, str]] = field(default_factory=list)
+    """Whom the rules protect, with the number of victims that had been found before it."""
 
     def take(self) -> bool:
         """Find victims, evict them and promise (or bind) the places; False if there are none that help."""
@@ -112,7 +116,13 @@ class Search:
             else:
                 low = middle + 1
         world.rollback(mark)
-        return self._shrunk(every[:high])
+        kept = self._shrunk(every[:high])
+        if kept is not None:
+            spared = [one.unit.workload.name for one in every[:high] if one not in kept]
+            self.rejected = ["nothing: it does not fit without an eviction"]
+            self.rejected += [text for before, text in self.refused if before < high]
+            self.rejected += [f"{name}: the result does not need it" for name in dict.fromkeys(spared)]
+        return kept
 
     def _collect(self, givers: Sequence[Giver]) -> list[Choice] | None:
         """All that may be taken, in order, each step legal; evicted in the world."""
@@ -129,6 +139,7 @@ class Search:
             choice = None if unit.workload.id in refused else self._choice(giver, unit)
             if choice is None:
                 refused.add(unit.workload.id)  # A core does not go while pods above it stay.
+                self.refused.append((len(chosen), _protect(giver, unit)))
                 continue
             chosen.append(choice)
             _evict(world, [choice])
@@ -188,13 +199,7 @@ class Search:
             for ground in grounds:
                 if unit.amounts[ground] and _stays(self.cycle, giver, unit, basis=basis, ground=ground):
                     return Choice(unit, giver, basis, ground)
-        self._reject(giver, unit)
         return None
-
-    def _reject(self, giver: Giver, unit: Unit) -> None:
-        if len(self.rejected) < _MOST_REJECTED:
-            name = giver.accounts[0].queue.name
-            self.rejected.append(f"{unit.workload.name}: without it {name} would have less than it is due")
 
     def _commit(self, chosen: Sequence[Choice], holdings: list[Holding]) -> None:
         cycle = self.cycle
@@ -209,13 +214,34 @@ class Search:
                 evicted.append(holding)
                 cycle.evicted.add(holding.pod.id)
                 cycle.evicts.append(
-                    Evict(unit.workload.id, holding.pod.id, self.ask.id, self.rule, explanation, tuple(self.rejected))
+                    Evict(
+                        unit.workload.id,
+                        holding.pod.id,
+                        self.ask.id,
+                        self.rule,
+                        explanation,
+                        tuple(self.rejected[:_MOST_REJECTED]),
+                    )
                 )
         now = cycle.placer.stay(self.ask, [holding.place for holding in holdings], "now")
         if now is not None:
             cycle.bind(self.ask, now)
         else:
             promises.make(cycle, self.ask, holdings, evicted=evicted)
+
+
+def _protect(giver: Giver, unit: Unit) -> str:
+    """Why a unit of a queue that has to give is not taken."""
+    bases = [(basis, ground) for basis, grounds in giver.grounds.items() for ground in grounds if unit.amounts[ground]]
+    for (basis, ground), account in itertools.product(bases, giver.below):
+        left, due = account.level[ground] - unit.amounts[ground], _due(account, basis)[ground]
+        if left < due:
+            resource = RESOURCES[ground]
+            return (
+                f"{unit.workload.name}: without it {account.queue.name} would hold "
+                f"{wording.amount(resource, left)} of its {basis} of {wording.amount(resource, due)}"
+            )
+    return f"{unit.workload.name}: {giver.accounts[0].queue.name} is not over what it is due of what it holds"
 
 
 def _evict(world: World, chosen: Sequence[Choice]) -> None:

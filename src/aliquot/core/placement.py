@@ -15,11 +15,11 @@ from aliquot.core.order import Ask
 from aliquot.core.snapshot import DeviceRoom, Holding, NodeRoom, Pool, Slot, World
 
 View = Literal["now", "later", "held"]
-"""`now`: room that is neither held nor promised. `later`: room when all that was told to end is gone. `held`: room
-that is not held, promised or not; nothing is decided by it, it tells why something waits."""
+"""`now`: what is neither held nor promised. `later`: what is when all that was told to end is gone. `held`: what no one
+holds, promised or not; nothing is decided by it, it tells why something waits."""
 
 Order = Literal["tight", "wide", "cheap"]
-"""How devices of a node are chosen: the tightest fit; the emptiest first, which places the most pods with several shares
+"""`now`: room neither held nor promised. `later`: room when all that was told to end is gone. `held`: what no one holds,
 each; or the largest first, where a request by memory is charged least."""
 
 

@@ -199,7 +199,7 @@ class Reasons:
                     Code.OVER_FAIR_SHARE,
                     f"{account.queue.name} holds {wording.amount(resource, held)} and its fair share is "
                     f"{wording.amount(resource, share)}, so it takes from no other project",
-                    {"held": held, "fairShare": share, "asked": ask.amounts[index]},
+                    {"resource": resource, "held": held, "fairShare": share, "asked": ask.amounts[index]},
                 )
         return None
 
@@ -322,7 +322,8 @@ def _short_of_devices(gpu: GpuRequest, nodes: Sequence[NodeRoom]) -> Reason:
             numbers,
         )
     if gpu.is_whole or free == 0:
-        return Reason(Code.NO_FREE_DEVICE, f"{needs}; {total or 'none'} of the pool's are free", numbers)
+        there = sum(room.is_usable for node in nodes for room in node.devices)
+        return Reason(Code.NO_FREE_DEVICE, f"{needs}; {total or 'none'} of {there} is free", numbers)
     room = max(
         (room for node in nodes for room in node.devices if room.is_usable),
         key=lambda room: (room.free_mib, room.free_milli),
