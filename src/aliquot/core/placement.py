@@ -19,8 +19,8 @@ View = Literal["now", "later", "held"]
 holds, promised or not; nothing is decided by it, it tells why something waits."""
 
 Order = Literal["tight", "wide", "cheap"]
-"""`now`: room neither held nor promised. `later`: room when all that was told to end is gone. `held`: what no one holds,
-each; or the largest first, where a request by memory is charged least."""
+"""How devices of a node are chosen: the tightest fit; the emptiest first, which places the most pods with several
+shares each; or the largest first, where a request by memory is charged least."""
 
 
 @dataclass(slots=True)
