@@ -214,7 +214,7 @@ class RealDevices:
             return withhold(device, card.fault.code), card.fault.message
         if card.is_split:
             return withhold(device, "not-offered"), (
-                "it is in MIG mode, which this release does not use; `nvidia-smi -mig 0` turns that off"
+                "it is in MIG mode, which this release does not use (`nvidia-smi -mig 0` turns that off)"
             )
         if not foreign:
             return device, None

@@ -110,7 +110,7 @@ def check_file_system(data: pathlib.Path, *, root: pathlib.Path = host.ROOT) -> 
     """Whether the data folder lies where a database and its lock are safe."""
     mount = host.file_system(data, root=root)
     if mount is None:
-        return Check("file system", "warning", f"the file system of {data} cannot be told")
+        return Check("file system", "warning", f"the file system of {data} cannot be told", "Mount /proc.")
     sentence = f"{data} lies on {mount.kind}, mounted at {mount.point}"
     if host.is_network(mount):
         return Check(
@@ -166,8 +166,8 @@ def _no_driver(absent: nvml.Absent) -> Check:
 def _device(device: Device, notes: Mapping[str, str]) -> Check:
     sentence = f"GPU {device.index} ({device.model}, {device.id})"
     note = notes.get(device.id)
-    if note is None:
-        return Check("devices", "ok", f"{sentence}: {device.memory_mib} MiB")
+    if device.withheld is None:
+        return Check("devices", "ok", f"{sentence}: {device.memory_mib} MiB" + (f"; {note}" if note else ""))
     if device.withheld in {"lost", "xid"}:
         return Check("devices", "problem", f"{sentence}: {note}", "`nvidia-smi` and the kernel's log say more.")
     if device.withheld == "device-in-use":
@@ -177,7 +177,7 @@ def _device(device: Device, notes: Mapping[str, str]) -> Check:
             f"{sentence}: {note}",
             "End those processes, or offer what they leave with `--foreign shrink`.",
         )
-    return Check("devices", "warning", f"{sentence}: {note}")
+    return Check("devices", "warning", f"{sentence}: {note}", "Turn MIG mode off with `nvidia-smi -mig 0`.")
 
 
 def _ours() -> dict[int, str]:

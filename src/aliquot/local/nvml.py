@@ -6,7 +6,7 @@ driver, so an event loop calls `read` in a thread.
 """
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
@@ -55,6 +55,13 @@ _OLD = {
     pynvml.NVML_ERROR_NOT_SUPPORTED,
     pynvml.NVML_ERROR_ARGUMENT_VERSION_MISMATCH,
 }
+# Newest first; drivers before 510 have the older ones only. (The bindings' names without a version raise something else
+# than NVMLError where the driver is older than they are.)
+_LISTS: tuple[tuple[Callable[[Any], Any], ...], ...] = (  # Any: pynvml has no types
+    (pynvml.nvmlDeviceGetComputeRunningProcesses_v3, pynvml.nvmlDeviceGetComputeRunningProcesses_v2),
+    (pynvml.nvmlDeviceGetGraphicsRunningProcesses_v3, pynvml.nvmlDeviceGetGraphicsRunningProcesses_v2),
+    (pynvml.nvmlDeviceGetMPSComputeRunningProcesses_v3, pynvml.nvmlDeviceGetMPSComputeRunningProcesses_v2),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +182,7 @@ class Driver:
         while self._events is not None:
             # With no time to wait, "timeout" is the ordinary answer: nothing (more) has happened. A lost card can make
             # the call fail; the reading of the card itself then says which.
-            event = _try(pynvml.nvmlEventSetWait, self._events, 0)
+            event = _try(pynvml.nvmlEventSetWait_v2, self._events, 0)
             if event is None:
                 return
             xid = int(event.eventData)
@@ -249,11 +256,7 @@ def connect() -> Driver | Absent:
 
 
 def _processes(handle: Any) -> tuple[GpuProcess, ...] | None:  # Any: pynvml's opaque handle
-    computing = _ask(pynvml.nvmlDeviceGetComputeRunningProcesses, handle)
-    if computing is None:
-        computing = _ask(pynvml.nvmlDeviceGetComputeRunningProcesses_v2, handle)  # drivers before 510
-    drawing = _ask(pynvml.nvmlDeviceGetGraphicsRunningProcesses, handle)
-    shared = _ask(pynvml.nvmlDeviceGetMPSComputeRunningProcesses, handle)
+    computing, drawing, shared = (_newest(handle, calls) for calls in _LISTS)
     if computing is None and drawing is None and shared is None:
         return None
     # One process may stand in several lists, each time with all that it holds: so the largest, not the sum.
@@ -264,6 +267,11 @@ def _processes(handle: Any) -> tuple[GpuProcess, ...] | None:  # Any: pynvml's o
         held[row.pid] = max((value for value in (mib, before) if value is not None), default=None)
     computes = {row.pid for row in (*(computing or ()), *(shared or ()))}
     return tuple(GpuProcess(pid, mib, is_drawing=pid not in computes) for pid, mib in sorted(held.items()))
+
+
+def _newest(handle: Any, calls: Sequence[Callable[[Any], Any]]) -> Any:  # Any: pynvml has no types
+    """What the first of the calls that this driver has returns; None if none of them tells."""
+    return next((rows for call in calls if (rows := _ask(call, handle)) is not None), None)
 
 
 def _use(handle: Any) -> Use:  # Any: pynvml's opaque handle
