@@ -31,7 +31,8 @@ def _amount_text(value: object) -> object:
     return value
 
 
-Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")]
+NAME_PATTERN = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"
+Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
 """Lower-case letters, digits and `-`, at most 63, as a DNS label, so that it can name a Kubernetes object later."""
 Amount = Annotated[str, BeforeValidator(_amount_text), StringConstraints(max_length=64)]
 """A quantity as a person writes it; `core.quantities` reads it."""

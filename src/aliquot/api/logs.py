@@ -1,0 +1,71 @@
+"""The output of workloads over HTTP: a part of one pod's, or all of it as it comes."""
+
+from collections.abc import AsyncIterable, AsyncIterator
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query, sse
+from pydantic import Field
+
+from aliquot.api import bodies, given, streams
+from aliquot.service import logs as service
+from aliquot.wire import base
+from aliquot.wire import workloads as shapes
+
+router = APIRouter(
+    prefix="/workloads", tags=["workloads"], route_class=bodies.StrictRoute, dependencies=given.PROTECTED
+)
+
+MAX_LINES = 10_000
+MAX_OFFSET = 2**62
+
+
+class LogQuery(given.PodQuery):
+    """Which part of one pod's output."""
+
+    attempt: int | None = Field(None, ge=1, le=1_000_000, description="Left out: the latest.")
+    offset: int = Field(
+        0, ge=-MAX_LINES, le=MAX_OFFSET, description="From this byte on; negative: so many lines from the end."
+    )
+    limit: int = Field(1000, ge=1, le=MAX_LINES, description="At most so many lines.")
+
+
+class FollowQuery(base.Shape):
+    """Which output to follow, and from where."""
+
+    project: str | None = Field(None, max_length=63, description=given.WHICH_PROJECT)
+    index: int | None = Field(None, ge=0, le=100_000, description="Left out: all replicas.")
+    tail: int | None = Field(None, ge=0, le=MAX_LINES, description="Begin with so many lines of each.")
+    after: str | None = Field(None, max_length=65_536, description="As Last-Event-ID, which wins.")
+
+
+@router.get("/{ref}/logs", operation_id="readLogs")
+async def read_logs(
+    who: given.Who, services: given.Services, ref: given.Ref, query: Annotated[LogQuery, Query()]
+) -> shapes.LogChunk:
+    """Some lines of one pod, and where to go on."""
+    request = service.ReadRequest(index=query.index, offset=query.offset, limit=query.limit, attempt=query.attempt)
+    return await services.logs.read(who, ref, request=request, project=query.project)
+
+
+async def _open(
+    who: given.Who,
+    services: given.Services,
+    ref: given.Ref,
+    query: Annotated[FollowQuery, Query()],
+    last: streams.LastEventId = None,
+) -> AsyncIterator[service.FollowedLine]:
+    """What to follow. Looks for the workload first, as a stream that has begun cannot answer 404 any more."""
+    await services.workloads.get(who, ref, project=query.project)
+    request = service.FollowRequest(index=query.index, after=last or query.after, tail=query.tail)
+    return services.logs.follow(who, ref, request=request, project=query.project)
+
+
+@router.get("/{ref}/logs/stream", operation_id="followLogs", response_class=sse.EventSourceResponse)
+async def follow_logs(
+    closing: given.Closing, followed: Annotated[AsyncIterator[service.FollowedLine], Depends(_open)]
+) -> AsyncIterable[shapes.LogLine]:
+    """Lines as they come, over all attempts, until the workload is finished: then `event: end`."""
+    async for one in streams.until(closing, followed):
+        yield streams.event(one.line, id=one.cursor)  # type: ignore[misc]  # FastAPI unwraps it: its data is a LogLine
+    if not closing.is_set():
+        yield streams.END  # type: ignore[misc]  # as above
