@@ -15,6 +15,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import FrameType
 
 import structlog
 import uvicorn
@@ -112,7 +113,7 @@ class _Server:
             running = runner.Runner(self._folders.pods, limits_here=means, on_change=lambda _: self._wake())
             stack.callback(running.close)
             machine = self._machine = cluster.LocalCluster(
-                store,
+                store.patient,
                 self._clock,
                 runner=running,
                 found=found,
@@ -137,7 +138,7 @@ class _Server:
                 guarantee=found.guarantee,
                 limits=means.describe(),
             )
-            await self._answer(api.create_app(built, config=self._api_config()), lambda: on_ready(ready))
+            await self._answer(built, lambda: on_ready(ready))
 
     def _wake(self) -> None:
         """Something happened to a pod; called from the runner's thread."""
@@ -185,9 +186,10 @@ class _Server:
         return Policy(step_budget=self._chosen.step_budget, release_grace=self._chosen.release_grace)
 
     def _api_config(self) -> api.ApiConfig:
-        return api.ApiConfig(version=aliquot.__version__, hosts=frozenset({self._chosen.host}))
+        return api.ApiConfig(hosts=frozenset({self._chosen.host}))
 
-    async def _answer(self, application: api.FastAPI, on_started: Callable[[], None]) -> None:
+    async def _answer(self, built: api_services.Services, on_started: Callable[[], None]) -> None:
+        application = api.create_app(built, config=self._api_config())
         config = uvicorn.Config(
             application,
             log_config=None,
@@ -195,7 +197,7 @@ class _Server:
             lifespan="on",
             timeout_graceful_shutdown=GRACEFUL_SECONDS,
         )
-        serving = uvicorn.Server(config)
+        serving = _Uvicorn(config, on_exit=lambda: api.end_streams(application))
         task = asyncio.create_task(serving.serve(sockets=[self._listener]))
         while not serving.started and not task.done():
             await asyncio.sleep(0.01)
@@ -217,6 +219,20 @@ class _Server:
             "version": aliquot.__version__,
             "boot": processes.boot_id(),
         }
+
+
+class _Uvicorn(uvicorn.Server):
+    """Ends open streams as soon as it is told to end; it would wait for them otherwise."""
+
+    def __init__(self, config: uvicorn.Config, *, on_exit: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._on_exit = on_exit
+        self._here = asyncio.get_running_loop()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """A signal came."""
+        super().handle_exit(sig, frame)
+        self._here.call_soon_threadsafe(self._on_exit)
 
 
 @contextlib.asynccontextmanager

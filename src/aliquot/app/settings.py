@@ -11,25 +11,22 @@ from typing import Literal
 from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from aliquot.client import discovery
 from aliquot.core import errors
 
 DEFAULT_PORT = 8265
 
 
 def default_data() -> Path:
-    """`$XDG_DATA_HOME/aliquot`, by default below `~/.local/share`."""
-    return _xdg("XDG_DATA_HOME", ".local/share")
+    """Where clients look for the server: `$ALIQUOT_DATA`, else `$XDG_DATA_HOME/aliquot`."""
+    return discovery.data_folder(os.environ)
 
 
 def default_state() -> Path:
     """`$XDG_STATE_HOME/aliquot`, by default below `~/.local/state`."""
-    return _xdg("XDG_STATE_HOME", ".local/state")
-
-
-def _xdg(variable: str, below_home: str) -> Path:
-    base = os.environ.get(variable, "")
+    shared = os.environ.get("XDG_STATE_HOME", "")
     # A relative value is to be ignored: https://specifications.freedesktop.org/basedir-spec/latest/
-    return (Path(base) if base.startswith("/") else Path.home() / below_home) / "aliquot"
+    return (Path(shared) if shared.startswith("/") else Path.home() / ".local/state") / "aliquot"
 
 
 class Settings(BaseSettings):

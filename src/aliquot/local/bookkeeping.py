@@ -15,7 +15,7 @@ from aliquot.core import lifecycle, quantities
 from aliquot.core.lifecycle import Phase, Signal
 from aliquot.core.model import Amounts, Place, PodRequest, Promise, Snapshot
 from aliquot.core.plan import Bind, Evict, Plan, Reason, Wait
-from aliquot.local import reconcile
+from aliquot.local import metering, reconcile
 from aliquot.local.launch import Observation
 from aliquot.service.ports import Transaction, Where
 from aliquot.service.records import (
@@ -159,7 +159,7 @@ def _write_bind(
         )
     )
     for share in place.shares:
-        entry = f"{place.pod}/{share.device}"
+        entry = metering.entry_id(place.pod, share.device)
         tx.ledger.put(LedgerRow(entry, row.id, row.project, place.pod, share.device, share.milli, share.mib, now))
 
 

@@ -15,7 +15,7 @@ import structlog
 from aliquot.core.errors import AliquotError
 from aliquot.core.model import DEFAULT_POOL, Claim, Device, Node, Queue, Snapshot
 from aliquot.core.plan import Plan
-from aliquot.local import bookkeeping, devices, host, reconcile, starting, watchdog
+from aliquot.local import bookkeeping, devices, host, metering, reconcile, starting, watchdog
 from aliquot.local.folders import Folders
 from aliquot.local.launch import Observation
 from aliquot.local.runner import Runner
@@ -55,6 +55,8 @@ class LocalCluster:
         self._config = config
         self._host = host.read()
         self._watchdog = watchdog.Watchdog()
+        self._meter = metering.Meter()
+        self._withheld: dict[str, str | None] = {}
         self._woken = asyncio.Event()
         self._reading: devices.Reading | None = None
         self._read_at: datetime | None = None
@@ -191,38 +193,56 @@ class LocalCluster:
         if not self._devices.is_simulated:
             owned = await asyncio.to_thread(self._runner.owners)
         self._reading, self._read_at = await asyncio.to_thread(self._devices.read, owned=owned), now
-        await self._remember(self._reading.devices)
-        await self._watch(self._reading)
+        await self._remember(self._reading)
+        if self._reading.use or self._reading.processes:
+            await self._watch(self._reading)
 
-    async def _remember(self, found: Sequence[Device]) -> None:
-        """Keep the devices in mind, so that one that is held cannot vanish at a restart."""
+    async def _remember(self, reading: devices.Reading) -> None:
+        """Keep the devices in mind, so that one that is held cannot vanish; tell of what became of them."""
         rows = [
             DeviceRow(device.id, self._config.node, device.index, device.model, device.memory_mib, device.is_simulated)
-            for device in found
+            for device in reading.devices
         ]
         known = await self._store.read(lambda tx: {row.id: row for row in tx.devices.find()})
         new = [row for row in rows if known.get(row.id) != row]
-        if new:
-            await self._store.write(lambda tx: [tx.devices.put(row) for row in new])
+        news = [
+            EventRow(now, "device", device.id, f"{self._config.node}/{device.index}", device.withheld or "offered", why)
+            for now in (self._clock.now(),)
+            for device in reading.devices
+            if self._withheld.get(device.id) != device.withheld
+            for why in (reading.notes.get(device.id, "it takes new work"),)
+        ]
+        self._withheld = {device.id: device.withheld for device in reading.devices}
+        if new or news:
+            await self._store.write(
+                lambda tx: ([tx.devices.put(row) for row in new], [tx.events.put(event) for event in news])
+            )
 
     async def _watch(self, reading: devices.Reading) -> None:
-        """End (or only tell of) pods that use more of a device than their share."""
-        if not reading.processes:
-            return
-        open_pods = await self._store.read(lambda tx: tuple(tx.pods.find(phase=PodPhase.RUNNING)))
-        held = {pod.id: pod.shares for pod in open_pods}
-        for finding in self._watchdog.observe(held, reading):
-            pod = next(pod for pod in open_pods if pod.id == finding.over.pod)
-            await self._store.write(lambda tx, pod=pod, finding=finding: self._tell(tx, pod, finding))  # type: ignore[misc]  # bound early
+        """Meter what is used; end (or only tell of) pods that use more of a device than their share."""
+        living = await self._store.read(lambda tx: {pod.id: pod for pod in tx.pods.find(phase=PodPhase.RUNNING)})
+        held = {pod.id: pod.shares for pod in living.values()}
+        self._meter.observe(held, reading.use, now=self._clock.now())
+        used, findings = self._meter.take(), self._watchdog.observe(held, reading)
+        if used or findings:
+            await self._store.write(lambda tx: self._note(tx, used, [(living[f.over.pod], f) for f in findings]))
+        for finding in findings:
             if finding.action == "end":
-                await asyncio.to_thread(self._runner.end, pod.id, grace=timedelta(0))
+                await asyncio.to_thread(self._runner.end, finding.over.pod, grace=timedelta(0))
 
-    def _tell(self, tx: Transaction, pod: PodRow, finding: watchdog.Finding) -> None:
-        row = tx.workloads.get(pod.workload)
-        if row is not None:
-            tx.events.put(
-                EventRow(self._clock.now(), "workload", row.id, row.name, "over-use", finding.sentence, row.project)
-            )
+    def _note(
+        self, tx: Transaction, used: Mapping[str, int], findings: Sequence[tuple[PodRow, watchdog.Finding]]
+    ) -> None:
+        for id, milli_seconds in used.items():
+            entry = tx.ledger.get(id)
+            if entry is not None:
+                tx.ledger.put(replace(entry, used_milli_seconds=(entry.used_milli_seconds or 0) + milli_seconds))
+        for pod, finding in findings:
+            row = tx.workloads.get(pod.workload)
+            if row is not None:
+                now = self._clock.now()
+                event = EventRow(now, "workload", row.id, row.name, "over-use", finding.sentence, row.project)
+                tx.events.put(event)
 
     def _queues(self, tx: Transaction, nodes: Sequence[Node]) -> tuple[Queue, ...]:
         """The queue tree. Quotas that follow the machine are brought in step with what it has."""

@@ -1,0 +1,106 @@
+"""The server dies by SIGKILL, again and again, at every step between intent, start, record and exit.
+
+Afterwards all jobs are there, none ran twice, no line is lost, and the ledger is equal to what was held.
+"""
+
+import multiprocessing
+import os
+import pathlib
+import random
+import socket
+import threading
+import time
+
+import pytest
+
+from aliquot import client
+from aliquot.core import errors
+from aliquot.wire import workloads as shapes
+from tests.machine.server import mortal, served
+
+JOBS = 20
+LINES = 60
+DEATHS = int(os.environ.get("ALIQUOT_TEST_DEATHS", "36"))
+"""`make test` has some of them; `make deaths` has the 200 that the project promises."""
+LONGEST_LIFE = 3.0
+"""A server that does not come across its step by then is killed where it is."""
+COUNT = (
+    'echo run >>"$ALIQUOT_CHECKPOINT_DIR/runs"; i=0; '
+    f"while [ $i -lt {LINES} ]; do i=$((i+1)); echo line $i; sleep 0.02; done"
+)
+
+# Forked from one that has imported everything, a server is there in a tenth of the time.
+CONTEXT = multiprocessing.get_context("forkserver")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class Submitter(threading.Thread):
+    """Submits the jobs one by one while servers come and go: as many as it may, each again until it is taken."""
+
+    def __init__(self, asked: client.Client) -> None:
+        super().__init__()
+        self._asked = asked
+        self._may = threading.Semaphore(0)
+
+    def allow(self, count: int) -> None:
+        """So many more may be submitted."""
+        self._may.release(count)
+
+    def run(self) -> None:
+        """Submit all of them."""
+        for number in range(JOBS):
+            self._may.acquire()
+            name = f"job-{number}"
+            definition = shapes.Definition(name=name, command=["/bin/sh", "-c", COUNT], gpu="0.5")
+            while True:
+                try:
+                    self._asked.submit_workload(definition, key=name)
+                    break
+                except errors.Unavailable:
+                    time.sleep(0.05)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_jobs_survive_every_death_of_the_server(tmp_path: pathlib.Path) -> None:
+    CONTEXT.set_forkserver_preload(["tests.machine.server.mortal"])
+    data, port, dice = tmp_path / "data", free_port(), random.Random(7)
+    (tmp_path / "data").mkdir()
+    (data / "token").write_text("a-token-for-this-test-only\n")
+    submitter = Submitter(client.Client(f"http://127.0.0.1:{port}", "a-token-for-this-test-only"))
+    submitter.start()
+    deaths = dict.fromkeys((*mortal.STEPS, "late"), 0)
+    for number in range(DEATHS):
+        submitter.allow((number + 1) * JOBS // DEATHS - number * JOBS // DEATHS)
+        step = mortal.STEPS[number % len(mortal.STEPS)]
+        process = CONTEXT.Process(target=mortal.live, args=(str(data), port, step, dice.choice((1, 1, 2, 3))))
+        process.start()
+        process.join(LONGEST_LIFE)
+        deaths["late" if process.is_alive() else step] += 1
+        process.kill()
+        process.join()
+
+    with served.serving(data, "--devices", "4xH100", "--port", str(port)) as server:
+        submitter.join()
+        for number in range(JOBS):
+            server.wait_phase(f"job-{number}", "succeeded", "failed", "stopped")
+        check(server)
+    assert all(deaths[step] for step in mortal.STEPS), deaths
+
+
+def check(server: served.Served) -> None:
+    """All jobs are there and done, each ran once, no line is lost, and the ledger adds up."""
+    found = server.client.list_workloads(limit=100).items
+    audit = server.client.audit_ledger()
+    assert sorted(workload.name for workload in found) == sorted(f"job-{number}" for number in range(JOBS))
+    assert {(workload.phase, workload.attempt) for workload in found} == {("succeeded", 1)}
+    for workload in found:
+        runs = (server.data / "workloads" / workload.id / "checkpoint" / "runs").read_text().split()
+        assert runs == ["run"], workload.name
+        assert server.log(workload.name) == [f"line {number}" for number in range(1, LINES + 1)], workload.name
+    assert (audit.is_balanced, audit.open_entries, audit.faults) == (True, 0, [])

@@ -1,0 +1,69 @@
+"""The main story on a real server with real processes: shares, waiting with a reason, reclaim, resume."""
+
+import pathlib
+
+from aliquot.wire import projects
+from tests.machine.server import served
+from tests.machine.server.served import Served
+
+FOREVER = "while :; do sleep 0.05; done"
+
+
+def test_two_halves_run_on_one_device_and_the_suggestion_for_a_third_starts_it(small_server: Served) -> None:
+    small_server.submit("first", FOREVER, gpu="0.5")
+    small_server.submit("second", FOREVER, gpu="0.5")
+    first = small_server.wait_phase("first", "running")
+    second = small_server.wait_phase("second", "running")
+    small_server.submit("third", FOREVER, gpu="0.5")
+
+    told = small_server.run("why", "third")
+    reason = small_server.client.get_reason("third")
+
+    assert first.pods[0].shares[0].device == second.pods[0].shares[0].device
+    assert {blocker.workload for blocker in reason.blockers} == {first.id, second.id}
+    assert told.returncode == 0
+    assert "first" in told.stdout
+    assert "second" in told.stdout
+    assert reason.suggestion is not None
+    assert reason.suggestion.command is not None
+    applied = small_server.run(*reason.suggestion.command.split()[1:])
+    assert applied.returncode == 0, applied.stderr
+    small_server.wait_phase("third", "running")
+
+
+def test_a_borrower_gives_back_what_another_project_is_due_and_resumes_from_its_checkpoint(
+    server: Served, tmp_path: pathlib.Path
+) -> None:
+    for name in ("a", "b"):
+        pool = projects.PoolTerms(gpu=projects.Claim(quota="4"))
+        server.client.create_project(projects.ProjectNew(name=name, pools={"default": pool}))
+    stop_file = tmp_path / "stop"
+    # Counts up, and says where it went on; what it has counted stays from attempt to attempt.
+    counting = (
+        'f="$ALIQUOT_CHECKPOINT_DIR/n"; n=$(cat "$f" 2>/dev/null || echo 0); echo "from $n"; '
+        f'while [ ! -e {stop_file} ]; do n=$((n+1)); echo $n >"$f"; sleep 0.02; done; echo "until $n"'
+    )
+    for number in range(8):
+        server.submit(f"a-{number}", counting, gpu="1", project="a")
+    for number in range(8):
+        server.wait_phase(f"a-{number}", "running")
+    for number in range(4):
+        server.submit(f"b-{number}", "sleep 0.3", gpu="1", project="b")
+    for number in range(4):
+        server.wait_phase(f"b-{number}", "succeeded")
+
+    receipts = server.client.list_receipts().items
+    assert len(receipts) == 4
+    assert {receipt.rule for receipt in receipts} == {"reclaim"}
+    assert {receipt.beneficiary_name for receipt in receipts} == {f"b-{number}" for number in range(4)}
+    evicted = {receipt.workload_name for receipt in receipts}
+    for name in sorted(evicted):
+        resumed = server.wait_phase(name, "running")
+        assert resumed.attempt == 2
+        assert resumed.failures == 0
+        line = served.wait_for("its first line", lambda name=name: next(iter(server.log(name)), None))  # type: ignore[misc]  # bound early
+        assert int(line.split()[1]) > 0
+    stop_file.touch()
+    for number in range(8):
+        assert server.wait_phase(f"a-{number}", "succeeded").exit_code == 0
+    assert server.client.audit_ledger().faults == []
