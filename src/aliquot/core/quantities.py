@@ -15,7 +15,7 @@ from aliquot.core.model import WHOLE_DEVICE_MILLI, GpuRequest
 _BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50}
 _DECIMAL = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
 _NUMBER = re.compile(r"[0-9]{1,18}(\.[0-9]{1,18})?")
-_DURATION = re.compile(r"(?:(\d{1,6})d)?(?:(\d{1,6})h)?(?:(\d{1,6})m)?(?:(\d{1,9})s?)?")
+_DURATION = re.compile(r"(?:([0-9]{1,6})d)?(?:([0-9]{1,6})h)?(?:([0-9]{1,6})m)?(?:([0-9]{1,9})s?)?")
 _MAX_DEVICES = 100_000
 
 GPU_FORMS = ("1 (whole devices)", "0.5 (a portion)", "20Gi (memory)", "2x0.5 (shares of several devices)")
