@@ -62,8 +62,16 @@ class Cycle:
         return Turns(asks, paths)
 
     def waiting_in(self, pool: str) -> list[Ask]:
-        """Who waits in a pool and has no promise."""
-        return [ask for ask in self.waiting.values() if ask.workload.pool == pool and ask.id not in self.promises]
+        """Who waits in a pool, has no promise, and has lost no pod in this cycle: these first have to end."""
+        return [
+            ask
+            for ask in self.waiting.values()
+            if ask.workload.pool == pool and ask.id not in self.promises and not self.has_lost(ask)
+        ]
+
+    def has_lost(self, ask: Ask) -> bool:
+        """Whether a pod of it was told to end in this cycle."""
+        return any(pod.id in self.evicted for pod in ask.workload.pods)
 
     def bind(self, ask: Ask, holdings: list[Holding]) -> None:
         """Start it there."""

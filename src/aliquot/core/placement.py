@@ -52,6 +52,16 @@ class Placer:
             self._refused[key] = world.growth
         return None
 
+    def has_room(self, ask: Ask, view: View) -> bool:
+        """Whether there is room for all pods of the ask, whatever the terms of its queue."""
+        for order in _orders(ask):
+            mark = self.world.mark()
+            is_found = self._place_all(ask, view, order) is not None
+            self.world.rollback(mark)
+            if is_found:
+                return True
+        return False
+
     def excess(self, ask: Ask, amounts: snapshot.Vector, view: View) -> quota.Excess | None:
         """The term of its queue, or of one above, that these amounts would pass."""
         accounts = self.world.accounts_of(ask.workload.pool, ask.workload.queue)
@@ -125,7 +135,7 @@ def fits_empty(placer: Placer, ask: Ask, requests: Sequence[PodRequest]) -> bool
     """Whether pods with these requests fit a world with nothing in it, whatever the queue's terms."""
     pods = tuple(Pod(id=str(index), index=index, request=request) for index, request in enumerate(requests))
     lone = Ask(ask.workload, pods, tuple(requests), (0, 0, 0))
-    return placer.place(lone, "now") is not None
+    return placer.has_room(lone, "now")
 
 
 def fit(node: NodeRoom, request: PodRequest, view: View, *, order: Order = "tight") -> list[Slot] | None:

@@ -90,12 +90,10 @@ class SimCluster:
         """Promises first, then evictions, then starts, as the real ones do. Raises IllegalPlan for what cannot be."""
         now = self._clock.now()
         before = self._last or self._world.snapshot()
-        for nominate in plan.nominates:
-            self._world.nominate(nominate, now)
+        self._world.keep_promises(plan.nominates, now)
         for workload, pods in _by_workload(plan.evicts).items():
             self._world.evict(workload, pods, now)
         for bind in plan.binds:
-            self._world.promises.pop(bind.workload, None)
             self._world.bind(bind.workload, bind.place, now)
         self._count(plan)
         after = self._world.snapshot()

@@ -73,7 +73,7 @@ def random_day(seed: int) -> Day:
     nodes = _nodes(rng)
     queues = _queues(rng, devices=sum(len(node.devices) for node in nodes))
     projects = [queue for queue in queues if queue.parent is not None]
-    events = [*_arrivals(rng, projects), *_changes(rng, nodes, queues)]
+    events = [*_arrivals(rng, nodes, projects), *_changes(rng, nodes, queues)]
     script = Script(start=MIDNIGHT, events=tuple(sorted(events, key=lambda event: event.at)))
     policy = Policy(release_grace=GRACE, gpu_placement=rng.choice(("pack", "pack", "spread")))
     return Day(seed, nodes, queues, script, policy)
@@ -111,7 +111,7 @@ def _queues(rng: random.Random, *, devices: int) -> tuple[Queue, ...]:
 
 
 def _queue(rng: random.Random, id: str, *, quota: int, parent: str | None = None) -> Queue:
-    limit = quota + rng.choice((0, 2000, 4000)) if rng.random() < 0.15 else None
+    limit = quota + rng.choice((0, 2000, 4000)) if rng.random() < 0.1 else None
     terms = PoolTerms(
         gpu=Claim(quota=None if rng.random() < 0.05 else quota, weight=rng.choice((1, 1, 2, 3)), limit=limit),
         cpu=Claim(quota=rng.choice((4000, 16000))) if rng.random() < 0.1 else Claim(),
@@ -130,44 +130,52 @@ def _split(rng: random.Random, total: int, parts: int) -> list[int]:
     return whole
 
 
-def _arrivals(rng: random.Random, projects: list[Queue]) -> list[Event]:
-    """Borrowers in the first hour, long and preemptible; then everybody, over the whole day, in bursts."""
+def _arrivals(rng: random.Random, nodes: tuple[Node, ...], projects: list[Queue]) -> list[Event]:
+    """Borrowers at the start, long and preemptible; then owners of quota, seldom anybody, over the whole day."""
     count = rng.randint(20, 40)
     borrowers = rng.sample(projects, k=max(1, len(projects) // 3))
-    early = count // 3
+    owners = [queue for queue in projects if queue.terms_in(DEFAULT_POOL).gpu.quota] or projects
+    largest = max(len(node.devices) for node in nodes)
+    release_takes = timedelta(seconds=rng.randint(1, 30))
     events = []
     for index in range(count):
-        is_early = index < early
-        queue = rng.choice(borrowers if is_early else projects)
-        at = MIDNIGHT + (timedelta(minutes=rng.randint(0, 6) * 10) if is_early else _during(rng))
-        job = _job(rng, f"job-{index:02d}", queue.id)
+        is_early = index < count // 2
+        queue = rng.choice(borrowers if is_early else owners if rng.random() < 0.9 else projects)
+        job = _job(rng, f"job-{index:02d}", queue, largest=largest)
+        if rng.random() < 0.8:
+            job = replace(job, release_takes=release_takes)
         if is_early:
             workload = replace(job.workload, is_preemptible=True, priority=25)
-            job = replace(job, workload=workload, run_time=timedelta(hours=rng.randint(6, 40)))
+            job = replace(job, workload=workload, run_time=timedelta(hours=rng.randint(10, 60)))
+        at = MIDNIGHT + timedelta(minutes=rng.randint(0, 1)) if is_early else _during(rng)
         events.append(Event(at, Submit(job)))
     return events
 
 
-def _job(rng: random.Random, id: str, queue: str) -> Job:
-    pods = rng.choice((1, 1, 1, 1, 1, 2, 3, 4))
+def _job(rng: random.Random, id: str, queue: Queue, *, largest: int) -> Job:
+    """A job of a size that its project may hope for; one in ten is of any size."""
+    quota = queue.terms_in(DEFAULT_POOL).gpu.quota
+    most = 99 if quota is None or rng.random() < 0.1 else max(1, quota // WHOLE_DEVICE_MILLI)
+    gpu = rng.choice([kind for kind in _GPU_KINDS if kind.devices <= min(most, largest)])
+    pods = rng.choice([count for count in (1, 1, 1, 1, 1, 2, 2, 3, 4) if count * gpu.devices <= most] or [1])
     request = PodRequest(
-        gpu=rng.choice(_GPU_KINDS) if rng.random() < 0.95 else None,
+        gpu=gpu if rng.random() < 0.95 else None,
         milli_cpus=rng.choice((0, 0, 1000, 4000)),
         memory_bytes=rng.choice((0, 0, 8, 32)) * GIB,
     )
     workload = Workload(
         id=id,
         name=id,
-        queue=queue,
+        queue=queue.id,
         created=MIDNIGHT,
         pods=tuple(Pod(f"{id}-{index}", index, request) for index in range(pods)),
         min_pods=pods if rng.random() < 0.85 else rng.randint(1, pods),
-        priority=rng.choice((25, 50, 50, 75, 100)),
+        priority=rng.choice((50, 50, 75, 100)),
         is_preemptible=rng.random() < 0.85,
     )
     return Job(
         workload=workload,
-        run_time=timedelta(minutes=rng.choice((30, 90, 240, 480, 900))),
+        run_time=timedelta(minutes=rng.choice((90, 240, 480, 900))),
         checkpoint_every=rng.choice((None, timedelta(minutes=10), timedelta(hours=1))),
         release_takes=timedelta(seconds=rng.randint(1, 30)),
     )
@@ -175,8 +183,8 @@ def _job(rng: random.Random, id: str, queue: str) -> Job:
 
 def _changes(rng: random.Random, nodes: tuple[Node, ...], queues: tuple[Queue, ...]) -> list[Event]:
     """People and accidents: stops, new quotas, cordons, lost devices that come back."""
-    events = [Event(_during(rng), Stop(f"job-{rng.randint(0, 30):02d}")) for _ in range(rng.randint(0, 3))]
-    events += [Event(_during(rng), SetQueue(_requota(rng, rng.choice(queues)))) for _ in range(rng.randint(0, 2))]
+    events = [Event(_during(rng), Stop(f"job-{rng.randint(0, 30):02d}")) for _ in range(rng.randint(0, 1))]
+    events += [Event(_during(rng), SetQueue(_requota(rng, rng.choice(queues)))) for _ in range(rng.randint(0, 1))]
     if rng.random() < 0.3:
         node = rng.choice(nodes).id
         events += _for_a_while(rng, Cordon(node), Uncordon(node))

@@ -202,17 +202,22 @@ class World:
         for pod in victims:
             self._release(task, pod, now)
 
-    def nominate(self, nominate: Nominate, now: datetime) -> None:
-        """Store a promise; one for a workload replaces the one before."""
+    def keep_promises(self, nominates: Iterable[Nominate], now: datetime) -> None:
+        """These are the promises that stand; all others are over."""
+        kept = {one.workload: self._promise(one, now) for one in nominates}
+        self.counts.promises += sum(
+            id not in self.promises or self.promises[id].places != kept[id].places for id in kept
+        )
+        self.promises = kept
+
+    def _promise(self, nominate: Nominate, now: datetime) -> Promise:
         self._task(nominate.workload)
         before = self.promises.get(nominate.workload)
-        if before is None or before.places != nominate.places:
-            self.counts.promises += 1
-        made = before.made if before and (before.places, before.due) == (nominate.places, nominate.due) else now
-        self.promises[nominate.workload] = Promise(
+        is_same = before is not None and (before.places, before.due) == (nominate.places, nominate.due)
+        return Promise(
             workload=nominate.workload,
             places=nominate.places,
-            made=made,
+            made=before.made if before is not None and is_same else now,
             due=nominate.due,
             expires=nominate.expires,
             waits_for=nominate.waits_for,
