@@ -155,7 +155,7 @@ def running(
     due: datetime | None = None,
     device_memory: str = DEVICE_MEMORY,
 ) -> Workload:
-    """The workload with its first pods at these places, one text for each: `node-1:0,1` or, without devices, `node-1`."""
+    """The workload with its first pods at these places, one text each: `node-1:0,1`, or `node-1` without devices."""
     pods = list(workload.pods)
     for index, place in enumerate(places):
         node_id, _, devices = place.partition(":")

@@ -160,7 +160,7 @@ def oracle(total: int, claimants: list[Claimant]) -> dict[str, Fraction]:
         while left > 0 and any(share[one.id] < one.wanted for one in thirsty):
             open_now = [one for one in thirsty if share[one.id] < one.wanted]
             weights = sum(one.weight for one in open_now)
-            level = min(min((one.wanted - share[one.id]) / one.weight for one in open_now), left / weights)
+            level = min(left / weights, *((one.wanted - share[one.id]) / one.weight for one in open_now))
             for one in open_now:
                 share[one.id] += level * one.weight
             left -= level * weights

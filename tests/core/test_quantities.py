@@ -44,7 +44,7 @@ def test_a_gpu_request_is_read(text: str, expected: GpuRequest) -> None:
     [
         "", " ", "0", "0.0", "0x1", "2x0", "0Gi", "-1", "-0.5", "+1", "1.5", "2x1.5", "2x2", "0.0001", "0.1234", "nan",
         "NaN", "inf", "x", "x1", "1x", "1x1x1", "1.5x0.5", "1e3", "1_000", "1,5", "0,5", "٣", "½", "１", "1 000", ".5",
-        "5.", "20GiB", "20G", "Gi", "0.3Mi", "1Ki", "one", "0x10", "0b1", "100001", "9" * 40, "1\n2", "'1'", "null", "true",
+        "5.", "20GiB", "20G", "Gi", "0.3Mi", "1Ki", "one", "0x10", "0b1", "100001", "9" * 40, "1\n2", "'1'", "null",
     ],
 )  # fmt: skip
 def test_a_text_that_is_no_gpu_request_is_refused_by_field(text: str) -> None:

@@ -12,12 +12,12 @@ short in the pool have a say too: by quota where one is set, by fair share alway
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from aliquot.core import order, promises, wording
 from aliquot.core.cycle import Cycle
-from aliquot.core.model import RESOURCES, PodState, Workload
+from aliquot.core.model import RESOURCES, Amounts, PodState, Workload
 from aliquot.core.order import Ask
 from aliquot.core.plan import Evict, Rule
 from aliquot.core.snapshot import Account, Holding, Vector, World
@@ -70,6 +70,8 @@ class Search:
     rule: Rule
     rejected: list[str] = field(default_factory=list)
     """What was considered before the victims and would not have done."""
+    explanations: list[str] = field(default_factory=list)
+    """For each victim, the numbers that make its step legal."""
     refused: list[tuple[int, str]] = field(default_factory=list)
     """Whom the rules protect, with the number of victims that had been found before it."""
 
@@ -96,11 +98,26 @@ class Search:
         return True
 
     def _chosen(self, givers: Sequence[Giver]) -> list[Choice] | None:
-        """The victims, none if nothing helps (or none is needed), None if the steps of the cycle ended."""
-        world = self.cycle.world
-        mark = world.mark()
+        """The victims, none if nothing helps (or none is needed), None if the steps of the cycle ended.
+
+        Where the rules protect someone, small victims may have used up what a queue can give and left it just too
+        little for the large one that would do: then the large ones are tried first.
+        """
+        mark = self.cycle.world.mark()
         if self._fits():
             return []
+        larger = [replace(giver, units=_largest_first(giver.units)) for giver in givers]
+        chosen = self._fewest(givers)
+        if chosen or chosen is None or not self.refused:
+            return chosen
+        self.cycle.world.rollback(mark)
+        return self._fewest(larger)
+
+    def _fewest(self, givers: Sequence[Giver]) -> list[Choice] | None:
+        """As few victims, from the first on, as make it fit."""
+        world = self.cycle.world
+        mark = world.mark()
+        self.refused.clear()
         every = self._collect(givers)
         if every is None:
             return None
@@ -186,6 +203,7 @@ class Search:
         for choice in chosen:
             if self._choice(choice.giver, choice.unit) is None:  # pragma: no cover
                 return False
+            self.explanations.append(_explain(self.cycle, self.ask, choice))
             _evict(self.cycle.world, [choice])
         return True
 
@@ -204,12 +222,11 @@ class Search:
     def _commit(self, chosen: Sequence[Choice], holdings: list[Holding]) -> None:
         cycle = self.cycle
         evicted: list[Holding] = []
-        for choice in chosen:
+        for choice, explanation in zip(chosen, self.explanations, strict=True):
             unit = choice.unit
             if unit.is_promise:
                 promises.revoke(cycle, unit.workload.id, by=self.ask.id)
                 continue
-            explanation = _explain(self.ask, choice)
             for holding in unit.holdings:
                 evicted.append(holding)
                 cycle.evicted.add(holding.pod.id)
@@ -349,6 +366,19 @@ def _units(cycle: Cycle, workloads: Sequence[Workload]) -> list[Unit]:
     return units
 
 
+def _largest_first(units: Sequence[Unit]) -> list[Unit]:
+    """By what a workload holds in all; still, of one workload what is above its minimum comes before its core."""
+    total: dict[str, Vector] = {}
+    for unit in units:
+        before = total.get(unit.workload.id, (0, 0, 0))
+        total[unit.workload.id] = (
+            before[0] + unit.amounts[0],
+            before[1] + unit.amounts[1],
+            before[2] + unit.amounts[2],
+        )
+    return sorted(units, key=lambda unit: total[unit.workload.id], reverse=True)
+
+
 def _units_of(cycle: Cycle, workload: Workload) -> list[Unit]:
     running = [one for one in cycle.world.running.get(workload.id, ()) if one.pod.id not in cycle.evicted]
     ended_well = sum(pod.state is PodState.SUCCEEDED for pod in workload.pods)
@@ -388,7 +418,7 @@ def _next_giver(givers: Sequence[Giver]) -> Giver | None:
     return None
 
 
-def _explain(ask: Ask, choice: Choice) -> str:
+def _explain(cycle: Cycle, ask: Ask, choice: Choice) -> str:
     victim = choice.unit.workload
     if choice.basis == "priority":
         return (
@@ -396,11 +426,24 @@ def _explain(ask: Ask, choice: Choice) -> str:
             f"{victim.priority}"
         )
     resource = RESOURCES[choice.ground]
+    asked = cycle.world.pools[ask.workload.pool].asked
     taker, giver = choice.giver.taker[-1], choice.giver.below[-1]
-    held = wording.amount(resource, giver.level[choice.ground] + choice.unit.amounts[choice.ground])
     return (
         f"{taker.queue.name} holds {wording.amount(resource, taker.level[choice.ground])} and stays with "
-        f"{ask.workload.name} within its {choice.basis} of "
-        f"{wording.amount(resource, _due(taker, choice.basis)[choice.ground])}; {giver.queue.name} held {held}, over "
-        f"its {choice.basis} of {wording.amount(resource, _due(giver, choice.basis)[choice.ground])}"
+        f"{ask.workload.name} within its {_said(taker, choice, asked[taker.queue.id])}; {giver.queue.name} holds "
+        f"{wording.amount(resource, giver.level[choice.ground])}, over its "
+        f"{_said(giver, choice, asked[giver.queue.id])}"
+    )
+
+
+def _said(account: Account, choice: Choice, asked: Amounts) -> str:
+    """What a queue is due, as it is set where nothing cuts it."""
+    resource = RESOURCES[choice.ground]
+    due = _due(account, choice.basis)[choice.ground]
+    quota = account.terms.of(resource).quota
+    if choice.basis != "quota" or quota is None:
+        return f"{choice.basis} of {wording.amount(resource, due)}"
+    is_cut = due < min(quota, asked.of(resource))
+    return f"quota of {wording.amount(resource, quota)}" + (
+        f", cut to {wording.amount(resource, due)}" if is_cut else ""
     )

@@ -27,6 +27,7 @@ class Reasons:
     _empty: dict[tuple[str, tuple[str, ...]], Placer] = field(default_factory=dict)
     _fits: dict[tuple[object, ...], bool] = field(default_factory=dict)
     _shortages: dict[tuple[object, ...], Reason] = field(default_factory=dict)
+    _freed: dict[tuple[object, ...], bool] = field(default_factory=dict)
 
     def why(self, ask: Ask) -> Reason:
         """Why it was neither bound before nor in this cycle."""
@@ -128,8 +129,21 @@ class Reasons:
 
     def _behind(self, ask: Ask) -> Reason | None:
         """It would fit but for room that is promised to others."""
-        if self.cycle.placer.place(ask, "held") is None:
-            return None
+        return None if self.cycle.placer.place(ask, "held") is None else self._promised_away(ask)
+
+    def _would_fit_without_promises(self, ask: Ask) -> bool:
+        key = (ask.workload.pool, ask.workload.queue, ask.requests)
+        if key not in self._freed:
+            world = self.cycle.world
+            mark = world.mark()
+            for _, kept in sorted(self.cycle.promises.items()):
+                for holding in kept.holdings:
+                    world.unpromise(holding)
+            self._freed[key] = bool(self.cycle.promises) and self.cycle.placer.place(ask, "later") is not None
+            world.rollback(mark)
+        return self._freed[key]
+
+    def _promised_away(self, ask: Ask) -> Reason:
         holders = [
             kept.ask.workload
             for _, kept in sorted(self.cycle.promises.items())
@@ -140,7 +154,7 @@ class Reasons:
             holders = [one for one in self.cycle.world.snapshot.workloads if one.id == by] or holders
         return Reason(
             Code.BEHIND,
-            f"the room that is free is promised to {wording.names([one.name for one in holders])}",
+            f"the room that is or becomes free is promised to {wording.names([one.name for one in holders])}",
             {"promises": len(holders)},
             tuple(Blocker(one.id, f"{one.name} has the promise of it") for one in holders[:_MOST_BLOCKERS]),
         )
@@ -175,6 +189,8 @@ class Reasons:
             if index == 0
         )
         over = self._over_share(ask, pool, index)
+        if over is None and self._would_fit_without_promises(ask):
+            return self._promised_away(ask)
         code, message, numbers = reason.code, reason.message, dict(reason.numbers)
         if over is not None:
             code, message = Code.OVER_FAIR_SHARE, f"{message}; {over.message}"
