@@ -2,7 +2,6 @@
 
 import pathlib
 import tempfile
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -45,8 +44,8 @@ def joined(lines: list[logs.LogLine], stream: str) -> str:
 
 
 @pytest.fixture
-def pod(tmp_path: pathlib.Path) -> Iterator[pathlib.Path]:
-    yield tmp_path / "p1"
+def pod(tmp_path: pathlib.Path) -> pathlib.Path:
+    return tmp_path / "p1"
 
 
 @given(

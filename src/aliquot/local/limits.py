@@ -120,6 +120,12 @@ def members(groups: dict[str, str]) -> list[int]:
     return sorted(found)
 
 
+def kill(groups: dict[str, str]) -> None:
+    """Kill all members at once, where the kernel can (v2)."""
+    for path in groups.values():
+        _write_if_there(f"{path}/cgroup.kill", "1")
+
+
 def count_memory_kills(state: Record) -> int:
     """How many processes the kernel killed because the pod was over its memory limit."""
     version, groups = state["version"], state["groups"]

@@ -58,19 +58,20 @@ def read(folder: Path, *, offset: int = 0, lines: int = DEFAULT_LINES, max_bytes
             found.append(_gap(position, start, path))
             position = start
             continue
+        # Asked for before reading: only then is this segment known to be finished when there is one after it.
+        following = _next_segment(folder, start)
         try:
             data = _read_whole_lines(path, position - start, budget)
+            skipped = _skip_to_line(path, position - start, data)
         except FileNotFoundError:  # dropped since it was listed
             continue
-        skipped = _skip_to_line(path, position - start, data)
-        following = _next_segment(folder, start)
+        position += skipped
         if not data[skipped:]:
-            if following is None or following[0] <= position + skipped:
-                position += skipped
+            if following is None:
+                position = min(position, end_of(folder))
                 break
             position = following[0]
             continue
-        position += skipped
         taken, count = _parse(data[skipped:], position, lines - len(found))
         found += taken
         position += count

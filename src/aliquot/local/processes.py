@@ -8,6 +8,7 @@ Imported by the supervisor, which must start fast: nothing here may import `typi
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 
@@ -116,6 +117,31 @@ def send(process: Process, number: int) -> bool:
         return False
     finally:
         os.close(descriptor)
+    return True
+
+
+def kill(targets: list[Process]) -> None:
+    """Kill these processes, and all others of their process groups.
+
+    A program that forks faster than `/proc` is read is gone before it can be hit; the kernel hits a whole group at
+    once, also whoever is just being born. So this is only for processes whose group is known to hold no stranger.
+    """
+    own = os.getpgid(0)
+    for group in sorted({process.group for process in targets} - {own, 0}):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(group, signal.SIGKILL)
+    for process in targets:
+        with contextlib.suppress(PermissionError):  # it became another user, as `sudo` does
+            send(process, signal.SIGKILL)
+
+
+def has_children() -> bool:
+    """Whether this process has any children, zombies included. For a reaper that means any descendants: unlike a look
+    into `/proc`, the answer cannot miss one that is just being born."""
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
     return True
 
 

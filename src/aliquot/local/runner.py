@@ -250,7 +250,7 @@ class Runner:
             return []
         available = sorted(os.sched_getaffinity(0))
         use: Counter[int] = Counter()
-        for pod, launch in self._launches.items():
+        for pod, launch in list(self._launches.items()):
             if pod not in self._over:
                 use.update(launch["limits"]["cpus"])
         return sorted(sorted(available, key=lambda cpu: (use[cpu], cpu))[: math.ceil(milli_cpus / 1000)])
@@ -329,7 +329,8 @@ class Runner:
         with self._lock:
             if claim["boot"] != self._boot:
                 over = {"kind": "lost", "message": "the machine was started anew", "at": time.time()}
-            elif self._kill_leftovers(folder, launch):
+            # Twice nothing: one look into /proc can miss a process that is just being born.
+            elif self._kill_leftovers(folder, launch) or self._kill_leftovers(folder, launch):
                 self._watcher.look_at(pod)
                 return None
             else:
@@ -355,10 +356,10 @@ class Runner:
             if is_of_session or (process.pid, process.start) in known:
                 found.add(process.pid)
         found.discard(os.getpid())
-        left = [rows[pid] for pid in found if pid in rows and rows[pid].is_alive]
-        for process in left:
-            with contextlib.suppress(PermissionError):  # it became another user: it stays counted
-                processes.send(process, signal.SIGKILL)
+        now = [rows.get(pid) or processes.find(pid) for pid in sorted(found)]
+        left = [process for process in now if process is not None and process.is_alive]
+        limits.kill(launch["limits"]["groups"])
+        processes.kill(left)
         return bool(left)
 
     def _look_after(self, pod: str) -> bool:

@@ -97,9 +97,8 @@ class Supervisor:
         self.started_at = time.time()
         self.poller.register(self.wake, select.POLLIN)
         self.note_started()
-        while self.status is None or self.is_tree_left():
+        while self.status is None or processes.has_children():
             self.turn()
-        self.take_signals()
         self.drain()
         self.finish(self.verdict())
 
@@ -184,7 +183,7 @@ class Supervisor:
             self._next_notice = now + NOTICE_PAUSE
             self.notify("log")
         if self.end_due is not None and now >= self.end_due:
-            self.signal_tree(signal.SIGKILL)
+            self.kill_tree()
         if self._note_due is not None and now >= self._note_due:
             self.note_started()
         if self.limits["is_watched"] and now >= self._next_watch:
@@ -266,28 +265,25 @@ class Supervisor:
     def begin_ending(self, seconds: float) -> None:
         """TERM to every process of the pod, once; a stopped one is woken to hear it."""
         self.end_due = time.monotonic() + seconds
-        self.signal_tree(signal.SIGTERM)
-        self.signal_tree(signal.SIGCONT)
+        for process in self.tree():
+            with contextlib.suppress(PermissionError):  # it became another user, as `sudo` does
+                processes.send(process, signal.SIGTERM)
+                processes.send(process, signal.SIGCONT)
 
     def tree(self) -> list[processes.Process]:
         """The pod's living processes: our descendants, and whoever is in its groups."""
         rows = processes.everyone()
         found = {process.pid: process for process in processes.descendants(os.getpid(), rows)}
         for pid in limits.members(self.limits["groups"]):
-            process = rows.get(pid)
+            process = rows.get(pid) or processes.find(pid)
             if process is not None and process.is_alive:
                 found[pid] = process
         return list(found.values())
 
-    def is_tree_left(self) -> bool:
-        """Whether any process of the pod lives."""
-        return bool(self.tree())
-
-    def signal_tree(self, number: int) -> None:
-        """Send a signal to every process of the pod."""
-        for process in self.tree():
-            with contextlib.suppress(PermissionError):  # it became another user, as `sudo` does
-                processes.send(process, number)
+    def kill_tree(self) -> None:
+        """Kill every process of the pod. Each began in a session that we made, so its groups hold no stranger."""
+        limits.kill(self.limits["groups"])
+        processes.kill(self.tree())
 
     def check_memory(self) -> None:
         """Kill the pod if its processes together are over the limit, where the kernel does not see to that."""

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import subprocess
 from collections.abc import Iterator
 
 import pytest
@@ -27,3 +28,16 @@ def kernel_bench(tmp_path: pathlib.Path) -> Iterator[Workbench]:
     bench = Workbench(tmp_path, found)
     yield bench
     bench.close()
+
+
+@pytest.fixture
+def small_disk(tmp_path: pathlib.Path) -> Iterator[pathlib.Path]:
+    """A disk of one megabyte. Skips where it cannot be mounted."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "none", str(disk)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("only root may mount a small disk")
+    yield disk
+    # Lazily: a supervisor has written its exit record a moment before it lets go of its files.
+    subprocess.run(["umount", "--lazy", disk], check=True)

@@ -1,5 +1,6 @@
 """Whatever is killed at whatever moment: no pod runs twice, none is lost, and its end is told truthfully."""
 
+import contextlib
 import os
 import pathlib
 import random
@@ -12,10 +13,10 @@ from datetime import timedelta
 import pytest
 
 from aliquot.core import errors
-from aliquot.local import limits, processes, records
+from aliquot.local import processes, records
 from aliquot.local.launch import ExitKind
 from aliquot.local.runner import Runner
-from tests.machine.runner.workbench import Workbench
+from tests.machine.runner.workbench import Workbench, is_over
 
 STARTER = """
 import pathlib, sys
@@ -101,7 +102,7 @@ def test_a_pod_that_ended_while_no_runner_was_there_is_told_of(bench: Workbench)
     supervisor = bench.supervisor()
     bench.runner.close()
     (bench.folder / "go").touch()
-    bench.wait_for(lambda: _is_over(supervisor))
+    bench.wait_for(lambda: is_over(supervisor))
 
     bench.runner = Runner(bench.folder / "pods")
 
@@ -120,7 +121,7 @@ def test_a_killed_supervisor_takes_its_pod_along_and_nobody_calls_it_a_success(b
     over = bench.until("ended").exit
     assert over is not None
     assert (over.kind, over.code, over.signal) == (ExitKind.UNKNOWN, None, None)
-    assert all(_is_over(pid) for pid in tree)
+    assert all(is_over(pid) for pid in tree)
 
 
 def test_a_supervisor_killed_while_no_runner_was_there_is_noticed_by_the_next(bench: Workbench) -> None:
@@ -130,14 +131,14 @@ def test_a_supervisor_killed_while_no_runner_was_there_is_noticed_by_the_next(be
     supervisor = bench.supervisor()
     bench.runner.close()
     os.kill(supervisor, signal.SIGKILL)
-    bench.wait_for(lambda: _is_over(supervisor))
+    bench.wait_for(lambda: is_over(supervisor))
 
     bench.runner = Runner(bench.folder / "pods")
 
     over = bench.until("ended").exit
     assert over is not None
     assert over.kind is ExitKind.UNKNOWN
-    assert all(_is_over(pid) for pid in tree)
+    assert all(is_over(pid) for pid in tree)
 
 
 def test_what_hid_from_its_environment_and_session_is_found_after_its_supervisor(bench: Workbench) -> None:
@@ -150,7 +151,7 @@ def test_what_hid_from_its_environment_and_session_is_found_after_its_supervisor
     bench.kill_supervisor()
 
     bench.until("ended")
-    assert all(_is_over(pid) for pid in tree)
+    assert all(is_over(pid) for pid in tree)
 
 
 def test_end_of_a_pod_without_supervisor_leaves_nothing(bench: Workbench) -> None:
@@ -162,7 +163,7 @@ def test_end_of_a_pod_without_supervisor_leaves_nothing(bench: Workbench) -> Non
     bench.runner.end("p1", grace=timedelta(hours=1))
 
     bench.until("ended")
-    assert all(_is_over(pid) for pid in tree)
+    assert all(is_over(pid) for pid in tree)
 
 
 def test_a_killed_process_tree_is_told_as_killed(bench: Workbench) -> None:
@@ -246,39 +247,90 @@ def test_a_pid_that_is_used_again_is_not_taken_for_the_supervisor(bench: Workben
     stranger.wait()
 
 
-@pytest.mark.slow  # a full disk is left alone for a second before the next try
-def test_a_full_disk_stops_new_starts_and_neither_what_runs_nor_how_it_ended(tmp_path: pathlib.Path) -> None:
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", disk], capture_output=True, check=False).returncode:
-        pytest.skip("only root may mount a small disk")
-    try:
-        bench = Workbench(disk, limits.Limits())
-        bench.runner.close()
-        bench.runner = Runner(disk / "pods", min_free_bytes=4096)
-        bench.start(f"seq 100000; touch {tmp_path}/written; while [ ! -e {tmp_path}/go ]; do sleep 0.01; done; exit 9")
-        bench.wait_for((tmp_path / "written").exists)
-        assert os.statvfs(disk).f_bavail == 0
-
-        with pytest.raises(errors.Unavailable) as caught:
-            bench.start("true", pod="p2")
-        (tmp_path / "go").touch()
-        over = bench.until("ended").exit
-
-        assert caught.value.stable_code == "disk-full"
-        assert list(bench.runner.observe()) == ["p1"]
+@pytest.mark.slow  # forty supervisors are started and killed, one after the other
+def test_a_supervisor_killed_at_any_moment_never_runs_its_pod_twice_nor_calls_it_done(bench: Workbench) -> None:
+    rng = random.Random(2)
+    kinds = set()
+    for number in range(40):
+        pod = f"p{number}"
+        bench.start(f"echo x >> ran-{pod}; exec sleep 1000", pod=pod)
+        if number % 2:
+            bench.supervisor(pod)
+            _spin(rng.uniform(0, 0.02))
+        else:
+            _spin(rng.uniform(0, 0.06))
+        supervisor = bench.runner._children[pod]
+        supervisor.kill()
+        supervisor.wait()
+        # Killed before its claim, it may be started again; after that, never.
+        bench.start("this launch is not the first, so it is not used", pod=pod)
+    for number in range(40):
+        pod = f"p{number}"
+        bench.until("running", pod)
+        bench.runner.end(pod)
+        over = bench.until("ended", pod).exit
         assert over is not None
-        assert over.code == 9
-        texts = [line.text for line in bench.lines() if line.stream == "stdout"]
-        assert texts == [str(number + 1) for number in range(len(texts))]
-        bench.close()
-    finally:
-        subprocess.run(["umount", disk], check=True)
+        ran = bench.folder / f"ran-{pod}"
+        times = ran.read_text().count("x") if ran.exists() else 0
+        assert times <= 1
+        kinds.add(over.kind)
+
+    assert ExitKind.UNKNOWN in kinds
+    assert kinds <= {ExitKind.UNKNOWN, ExitKind.SIGNALLED}
 
 
-def _is_over(pid: int) -> bool:
-    process = processes.find(pid)
-    return process is None or not process.is_alive
+@pytest.mark.slow  # a full disk is left alone for a second before the next try
+def test_lines_that_found_no_room_are_counted_in_the_log_once_there_is_room_again(small_disk: pathlib.Path) -> None:
+    bench = Workbench(small_disk)
+    ballast = small_disk / "ballast"
+    bench.start(
+        "echo first; until [ -e full ]; do :; done; seq 300; touch wrote; until [ -e go ]; do echo more; sleep 0.05; done; echo last"
+    )
+    bench.wait_for_text("first")
+    with contextlib.suppress(OSError), ballast.open("wb", buffering=0) as file:
+        while True:
+            file.write(bytes(4096))
+    # A name needs no block on this file system, and the page of the log that is begun takes some lines.
+    (small_disk / "full").touch()
+    bench.wait_for((small_disk / "wrote").exists)
+    bench.wait_for(lambda: os.statvfs(small_disk).f_bavail == 0)
+    ballast.unlink()
+    bench.wait_for_text("more")
+    (small_disk / "go").touch()
+    bench.until("ended")
+
+    lines = bench.lines()
+
+    kept = [line.text for line in lines if line.stream == "stdout"]
+    (remark,) = [line.text for line in lines if line.stream == "aliquot"]
+    dropped, _, reason = remark.partition(" ")
+    numbers = [int(text) for text in kept if text.isdecimal()]
+    assert (kept[0], kept[-1]) == ("first", "last")
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert int(dropped) >= 300 - len(numbers) > 0
+    assert reason == "lines of output were dropped: No space left on device"
+    bench.close()
+
+
+@pytest.mark.slow  # a full disk is left alone for a second before the next try
+def test_a_full_disk_stops_new_starts_and_neither_what_runs_nor_how_it_ended(small_disk: pathlib.Path) -> None:
+    bench = Workbench(small_disk)
+    bench.start("seq 100000; touch written; while [ ! -e go ]; do sleep 0.01; done; exit 9")
+    bench.wait_for((small_disk / "written").exists)
+    bench.wait_for(lambda: os.statvfs(small_disk).f_bavail == 0)
+
+    with pytest.raises(errors.Unavailable) as caught:
+        bench.start("true", pod="p2")
+    (small_disk / "go").touch()
+    over = bench.until("ended").exit
+
+    assert caught.value.stable_code == "disk-full"
+    assert list(bench.runner.observe()) == ["p1"]
+    assert over is not None
+    assert over.code == 9
+    texts = [line.text for line in bench.lines() if line.stream == "stdout"]
+    assert texts == [str(number + 1) for number in range(len(texts))]
+    bench.close()
 
 
 def _spin(seconds: float) -> None:

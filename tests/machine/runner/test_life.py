@@ -61,9 +61,7 @@ def test_both_streams_are_kept_apart_and_a_last_line_without_newline_too(bench: 
 
 def test_the_environment_is_what_was_asked_for_and_nothing_else(bench: Workbench) -> None:
     asked = {"PATH": os.environ["PATH"], "CUDA_VISIBLE_DEVICES": "GPU-1", "ALIQUOT_POD": "p1", "ODD": "\udcff ü\n"}
-    bench.start_python(
-        "import json, os; print(json.dumps({k: v for k, v in os.environ.items()}))", environment=asked
-    )
+    bench.start_python("import json, os; print(json.dumps({k: v for k, v in os.environ.items()}))", environment=asked)
 
     bench.until("ended")
 
@@ -82,7 +80,7 @@ def test_the_command_runs_in_its_folder_with_default_signals_and_no_descriptor_o
     folder.mkdir()
     # The shell does not touch signals, as Python does.
     status = "grep -E 'SigBlk|SigIgn' /proc/self/status"
-    bench.start(f"{status}; {sys.executable} -I -S -c \"{program}\"", folder=folder)
+    bench.start(f'{status}; {sys.executable} -I -S -c "{program}"', folder=folder)
 
     bench.until("ended")
 
@@ -285,3 +283,17 @@ def test_growth_of_a_log_is_told_while_it_is_followed(bench: Workbench) -> None:
             seen |= changes
 
     assert "line" in bench.text()
+
+
+def test_a_program_that_forks_without_end_is_ended(bench: Workbench) -> None:
+    # Bounded, so that the test cannot take the machine along: each of 20 processes is replaced by its child for ever.
+    program = (
+        "import os\nfor _ in range(20):\n if os.fork() == 0: break\nelse: input()\n"
+        "print('x', flush=True)\nwhile True:\n if os.fork(): os._exit(0)"
+    )
+    bench.start_python(program, stdin="pipe")
+    bench.wait_for_text("x")
+
+    bench.runner.end("p1", grace=timedelta(0))
+
+    assert bench.until("ended").exit is not None

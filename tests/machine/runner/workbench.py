@@ -17,13 +17,19 @@ GUARD_SECONDS = 60.0
 """No wait of these tests is a measurement: whatever takes this long hangs."""
 
 
+def is_over(pid: int) -> bool:
+    """Whether no living process has this pid. A zombie holds nothing; whoever adopted it may be slow to bury it."""
+    process = processes.find(pid)
+    return process is None or not process.is_alive
+
+
 class Workbench:
     """A runner, how to start pods on it, and how to wait for them."""
 
     def __init__(self, folder: pathlib.Path, limits_here: limits.Limits | None = None) -> None:
         self.folder = folder
         self.limits = limits_here or limits.Limits()
-        self.runner = Runner(folder / "pods", limits_here=self.limits)
+        self.runner = self._open()
 
     def start(self, script: str, *, pod: str = "p1", **settings: Any) -> str:  # Any: the fields of Launch
         """Start a shell script as a pod, and return the pod's id."""
@@ -59,23 +65,20 @@ class Workbench:
 
     def text(self, pod: str = "p1", stream: str = "stdout") -> str:
         """What the pod wrote to a stream."""
-        pieces = []
-        for line in self.lines(pod):
-            if line.stream == stream:
-                pieces.append(line.text + ("" if line.is_partial else "\n"))
-        return "".join(pieces)
+        lines = [line for line in self.lines(pod) if line.stream == stream]
+        return "".join(line.text + ("" if line.is_partial else "\n") for line in lines)
 
     def lines(self, pod: str = "p1") -> list[logs.LogLine]:
         """All that is in the pod's log."""
         found: list[logs.LogLine] = []
         offset = 0
-        while chunk := logs.read(self.runner.folder(pod), offset=offset):
-            found += chunk.lines
+        while True:
+            chunk = logs.read(self.runner.folder(pod), offset=offset)
             if not chunk.lines:
                 return found
             assert chunk.next_offset > offset
+            found += chunk.lines
             offset = chunk.next_offset
-        return found
 
     def wait_for_text(self, text: str, pod: str = "p1") -> None:
         """Wait until the pod wrote this."""
@@ -96,7 +99,11 @@ class Workbench:
     def reopen(self) -> None:
         """What a restart of the server does to the runner."""
         self.runner.close()
-        self.runner = Runner(self.folder / "pods", limits_here=self.limits)
+        self.runner = self._open()
+
+    def _open(self) -> Runner:
+        # Small, because some tests have a small disk.
+        return Runner(self.folder / "pods", limits_here=self.limits, min_free_bytes=4096)
 
     def complaints(self) -> str:
         """What supervisors wrote to their standard error."""
