@@ -68,6 +68,11 @@ class Journal:
             )
 
 
+LISTABLE = paging.Listable(
+    filters=("actor", "verb", "noun", "subject", "outcome"), sorts={"time": "time"}, order=("-time",)
+)
+
+
 class Audit:
     """The use cases of audit records."""
 
@@ -76,4 +81,27 @@ class Audit:
 
     async def list(self, actor: access.Actor, request: paging.ListRequest) -> base.Page[shapes.AuditRecord]:
         """Newest first. Filters: actor, verb, noun, subject, outcome."""
-        raise NotImplementedError
+        access.check(actor, "list", "audit record")
+        paging.check(request, LISTABLE)
+        where = [ports.Where(name, "eq", value) for name, value in request.filters.items()]
+        query = paging.query(request, LISTABLE, where)
+
+        def work(tx: ports.Transaction) -> base.Page[shapes.AuditRecord]:
+            rows, part = tx.audit.page(query)
+            return base.Page(items=[_show(row) for row in rows], total=part.total, next=part.next)
+
+        return await self._store.read(work)
+
+
+def _show(row: records.AuditRow) -> shapes.AuditRecord:
+    return shapes.AuditRecord(
+        id=row.id,
+        time=row.time,
+        actor=row.actor,
+        origin=row.origin,
+        verb=row.verb,
+        noun=row.noun,
+        subject=row.subject,
+        outcome=row.outcome,
+        detail=row.detail,
+    )

@@ -1,6 +1,10 @@
-"""The ledger's audit of itself: what it says is held, against what pods hold and devices offer."""
+"""The ledger's audit of itself: what it says is held, against what pods hold and devices can give."""
 
-from aliquot.service import access, ports
+from collections import defaultdict
+from collections.abc import Sequence
+
+from aliquot.core.model import WHOLE_DEVICE_MILLI, Share
+from aliquot.service import access, ports, records, views
 from aliquot.wire import records as shapes
 
 
@@ -12,4 +16,64 @@ class Ledger:
 
     async def audit(self, actor: access.Actor) -> shapes.LedgerAudit:
         """Compare within one consistent view; every fault is a sentence."""
-        raise NotImplementedError
+        access.check(actor, "get", "ledger")
+
+        def work(tx: ports.Transaction) -> shapes.LedgerAudit:
+            pods = tx.pods.find(ports.Where("phase", "in", views.OPEN))
+            return compare(tx.ledger.find(closed=None), pods, tx.devices.find())
+
+        return await self._store.read(work)
+
+
+def compare(
+    entries: Sequence[records.LedgerRow], pods: Sequence[records.PodRow], devices: Sequence[records.DeviceRow]
+) -> shapes.LedgerAudit:
+    """The audit of open entries, against pods that have not ended. Pure."""
+    held = {(pod.id, share.device): share for pod in pods for share in pod.shares}
+    faults = [*_unmatched(entries, held), *_over_full(entries, devices)]
+    return shapes.LedgerAudit(
+        is_balanced=not faults,
+        open_entries=len(entries),
+        held_milli_gpus=sum(share.milli for share in held.values()),
+        ledger_milli_gpus=sum(entry.milli for entry in entries),
+        faults=faults,
+    )
+
+
+def _unmatched(entries: Sequence[records.LedgerRow], held: dict[tuple[str, str], Share]) -> list[str]:
+    by_share: dict[tuple[str, str], list[records.LedgerRow]] = defaultdict(list)
+    for entry in entries:
+        by_share[entry.pod, entry.device].append(entry)
+    faults: list[str] = []
+    for pod, device in sorted({*by_share, *held}):
+        found, share = by_share[pod, device], held.get((pod, device))
+        if share is None:
+            faults.append(f"pod {pod} holds nothing of {device}, yet {len(found)} entries of it are open")
+        elif len(found) != 1:
+            faults.append(f"pod {pod} holds a share of {device}, and {len(found)} entries of it are open instead of 1")
+        elif (found[0].milli, found[0].mib) != (share.milli, share.mib):
+            faults.append(
+                f"pod {pod} holds {share.milli} milli and {share.mib} MiB of {device}; "
+                f"its entry says {found[0].milli} and {found[0].mib}"
+            )
+    return faults
+
+
+def _over_full(entries: Sequence[records.LedgerRow], devices: Sequence[records.DeviceRow]) -> list[str]:
+    milli: dict[str, int] = defaultdict(int)
+    mib: dict[str, int] = defaultdict(int)
+    for entry in entries:
+        milli[entry.device] += entry.milli
+        mib[entry.device] += entry.mib
+    memory = {row.id: row.memory_mib for row in devices}
+    faults = [
+        f"device {id} is given away to {total} milli of {WHOLE_DEVICE_MILLI}"
+        for id, total in sorted(milli.items())
+        if total > WHOLE_DEVICE_MILLI
+    ]
+    faults += [
+        f"device {id} has {memory[id]} MiB and {total} MiB of it are given away"
+        for id, total in sorted(mib.items())
+        if id in memory and total > memory[id]
+    ]
+    return faults

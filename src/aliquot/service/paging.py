@@ -5,10 +5,13 @@ Promises: an unknown filter or sort field is refused with the valid ones; a page
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from aliquot.core import errors
 from aliquot.service import ports
+from aliquot.wire import base
 
+Item = TypeVar("Item")
 MAX_LIMIT = 1000
 
 
@@ -57,3 +60,14 @@ def query(request: ListRequest, listable: Listable, where: Sequence[ports.Where]
     names = request.sort or listable.order
     sort = tuple(("-" if name.startswith("-") else "") + listable.sorts[name.removeprefix("-")] for name in names)
     return ports.Query(where=tuple(where), sort=sort, limit=request.limit, after=request.cursor)
+
+
+def part(items: Sequence[Item], request: ListRequest) -> base.Page[Item]:
+    """A page of a short list that is all there; the cursor is a position. Raises InvalidInput for another cursor."""
+    cursor = request.cursor or "0"
+    if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 10):
+        raise errors.InvalidInput("cursor: this is not a cursor of this list", field="cursor")
+    start = int(cursor)
+    end = start + request.limit
+    following = str(end) if end < len(items) else None
+    return base.Page(items=list(items[start:end]), total=len(items), next=following)

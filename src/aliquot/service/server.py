@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from aliquot.service import access, ports
+from aliquot.core import lifecycle
+from aliquot.core.model import Guarantee
+from aliquot.service import access, ports, records, views
 from aliquot.wire import records as shapes
 
 
@@ -33,4 +35,36 @@ class Server:
 
     async def status(self, actor: access.Actor) -> shapes.Status:
         """What `aliquot status` shows."""
-        raise NotImplementedError
+        access.check(actor, "get", "status")
+        said = await self._cluster.facts()
+        devices = [device for node in await self._cluster.nodes() for device in node.devices]
+        running, waiting = await self._store.read(_count)
+        facts = self._facts
+        return shapes.Status(
+            version=facts.version,
+            url=facts.url,
+            pid=facts.pid,
+            data_directory=facts.data_directory,
+            started=facts.started,
+            cluster=records.DEFAULT_CLUSTER,
+            node=said.node,
+            devices=shapes.DeviceSummary(
+                count=len(devices),
+                models=sorted({device.model for device in devices}),
+                is_simulated=any(device.is_simulated for device in devices),
+                guarantee=views.weakest([device.guarantee for device in devices]) or Guarantee.NONE,
+                description=said.description,
+            ),
+            limits=said.limits,
+            user=facts.user,
+            running=running,
+            waiting=waiting,
+            is_accepting=said.is_accepting,
+            notice=said.notice,
+        )
+
+
+def _count(tx: ports.Transaction) -> tuple[int, int]:
+    active = tuple(lifecycle.ACTIVE | lifecycle.ENDING)
+    running = tx.workloads.count(ports.Where("phase", "in", active))
+    return running, tx.workloads.count(phase=lifecycle.Phase.PENDING)
