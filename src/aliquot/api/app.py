@@ -55,7 +55,7 @@ _NOUNS = (
 
 @dataclass(frozen=True, slots=True)
 class ApiConfig:
-    """How the API is served. `hosts`: the names, without port, under which it is spoken to besides the loopback ones."""
+    """How the API is served. `hosts`: the names, without port, under which it is spoken to beside loopback ones."""
 
     hosts: frozenset[str] = frozenset()
 

@@ -5,7 +5,7 @@ added is closed until someone opens it; a session alone changes nothing for a pa
 the headers that keep a browser careful.
 """
 
-from urllib import parse
+import re
 
 from starlette import datastructures, requests
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -16,6 +16,7 @@ from aliquot.service import access
 
 OPEN = frozenset({"/api/v1/health"})
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+_HOST = re.compile(r"(?P<name>\[[0-9a-fA-F:.]+\]|[^:\[\]/@\s]+)(:\d+)?")
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 HEADERS = {
@@ -56,8 +57,8 @@ class Guard:
 
 def check_host(header: str, hosts: frozenset[str]) -> None:
     """Raises UnknownHost unless the Host header names this server: a name of another site may be made to point here."""
-    name = parse.urlsplit(f"//{header}").hostname if header and not set("/@ ") & set(header) else None
-    if name is None or name.rstrip(".") not in hosts:
+    named = _HOST.fullmatch(header)
+    if named is None or named["name"].strip("[]").rstrip(".").lower() not in hosts:
         raise problems.UnknownHost(f"this server is not called {header!r}", field="Host", valid=sorted(hosts))
 
 
@@ -86,7 +87,7 @@ def check_origin(headers: datastructures.Headers) -> None:
     if site is not None:
         is_ours = is_ours and site == "same-origin"
     if page is not None:
-        is_ours = is_ours and parse.urlsplit(page).netloc.lower() == headers.get("host", "").lower()
+        is_ours = is_ours and page.partition("://")[2].lower() == headers.get("host", "").lower()
     if not is_ours:
         raise problems.OtherOrigin(
             "a session acts only for pages of this server, which Origin or Sec-Fetch-Site must say"

@@ -96,8 +96,8 @@ def closed_door(reason: str, *, status_code: int = status.HTTP_401_UNAUTHORIZED)
     body = (
         "<header><h1>Aliquot</h1></header>"
         f"<p>{html.escape(reason[:1].upper() + reason[1:])}.</p>"
-        "<p>On the machine that runs the server, type <code>aliquot up</code>: "
-        "it ends with a link that signs this browser in, once.</p>"
+        "<p>On the machine that runs the server, type <code>aliquot sign-in</code>: "
+        "it prints a link that signs this browser in, once.</p>"
     )
     return _page(body, status_code=status_code)
 
