@@ -1,7 +1,7 @@
 """Whether a reason is true, judged from the snapshot and what the plan started, without anything of the engine."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from fractions import Fraction
 
@@ -26,9 +26,22 @@ class Facts:
     is_moved: bool
     """Promised room became free in this cycle after others had been looked at: the next cycle gives it out."""
     shares: Callable[[], dict[str, dict[str, Fraction]]]
+    _now: Room | None = None
+    _levels: dict[str, dict[str, dict[str, int]]] = field(default_factory=dict)
+
+    def levels(self, name: str, holds: list[Hold]) -> dict[str, dict[str, int]]:
+        """What queues hold by these pods, counted once for each name."""
+        if name not in self._levels:
+            self._levels[name] = rooms.levels(self.before, holds)
+        return self._levels[name]
 
     def now(self) -> Room:
         """What can be taken now: neither held nor promised."""
+        if self._now is None:
+            self._now = self._free()
+        return self._now
+
+    def _free(self) -> Room:
         room, later = Room(self.before, self.held), Room(self.before, self.later)
         for id, left in room.free_mib.items():
             room.free_mib[id] = min(left, later.free_mib[id])
@@ -67,7 +80,8 @@ def _over(facts: Facts, workload: Workload, bound: object) -> bool:
     holds = facts.held + [hold for hold in promised if hold.pod.id not in here]
     if bound is rooms.quota:
         holds = [hold for hold in holds if not hold.workload.is_preemptible]
-    levels, asked = rooms.levels(facts.before, holds), rooms.ask(facts.before, workload)
+    name = "fixed" if bound is rooms.quota else "all"
+    levels, asked = facts.levels(name, holds), rooms.ask(facts.before, workload)
     return any(
         bound(queue, name) is not None and asked[name] and levels[queue.id][name] + asked[name] > bound(queue, name)
         for queue in rooms.chain(facts.before, workload.queue)
@@ -146,7 +160,7 @@ def _release(facts: Facts, _: Workload, requests: list[PodRequest]) -> str | Non
 
 
 def _over_share(facts: Facts, workload: Workload, _: list[PodRequest]) -> str | None:
-    levels, asked = rooms.levels(facts.before, facts.later), rooms.ask(facts.before, workload)
+    levels, asked = facts.levels("later", facts.later), rooms.ask(facts.before, workload)
     is_over = any(
         asked[name] and levels[queue.id][name] + asked[name] > facts.shares()[queue.id][name] - ROUNDING
         for queue in rooms.chain(facts.before, workload.queue)

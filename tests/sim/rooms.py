@@ -131,8 +131,8 @@ class Room:
         if request.gpu is None:
             return max(0, most)
         slots = [self.slots(device, request) for device in node.devices]
-        # So many pods with k shares each, on k different devices, fit if the devices give k for each pod, where no device
-        # gives more than one to a pod.
+        # So many pods with k shares each, on k different devices, fit if the devices give k for each pod, where no
+        # device gives more than one to a pod.
         count = 0
         while count < most and sum(min(one, count + 1) for one in slots) >= (count + 1) * request.gpu.devices:
             count += 1

@@ -129,7 +129,7 @@ class _Search:
 
 
 def _evicted_for(plan: Plan, id: str) -> tuple[str, ...] | None:
-    if not any(one.workload == id for one in (*plan.binds, *plan.nominates)):
+    if id not in {one.workload for one in plan.binds} | {one.workload for one in plan.nominates}:
         return None
     return tuple(sorted({one.workload for one in plan.evicts if one.beneficiary == id}))
 

@@ -5,7 +5,7 @@ large, a limit) to what will (others hold the room).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from aliquot.core import placement, quota, snapshot, wording
 from aliquot.core.cycle import Cycle
@@ -246,6 +246,14 @@ class Reasons:
                     f"{wording.amount(resource, free)} on {best}",
                     {"asked": asked, "free": free},
                 )
+        fullest = [node for node in nodes if _free(node, 2) > 0]
+        if not fullest:
+            most = max((node.node.max_pods, node.node.id) for node in nodes)
+            return Reason(
+                Code.NODE_UNAVAILABLE,
+                f"every node that could take it runs as many pods as it may ({most[0]} on {most[1]})",
+                {"maxPods": most[0]},
+            )
         return Reason(
             Code.FRAGMENTED,
             "no one node has all that it needs free together, though each part is free somewhere",
@@ -259,7 +267,8 @@ class Reasons:
         if key not in self._fits:
             if (name, whole) not in self._empty:
                 emptied = snapshot.emptied(self.cycle.world.snapshot, pool=name, whole=whole)
-                self._empty[name, whole] = Placer(World(emptied, more_pools=(name,)))
+                roomy = replace(emptied, queues=())  # Terms do not matter here, and to divide them takes long.
+                self._empty[name, whole] = Placer(World(roomy, more_pools=(name,)))
             self._fits[key] = placement.fits_empty(self._empty[name, whole], ask, requests)
         return self._fits[key]
 
@@ -325,6 +334,7 @@ def _short_of_devices(gpu: GpuRequest, nodes: Sequence[NodeRoom]) -> Reason:
     ]
     best, best_node = max(slots, key=lambda one: one[0])
     total, free = sum(count for count, _ in slots), sum(part for _, of_node in parts for part in of_node)
+    there = sum(room.is_usable for node in nodes for room in node.devices)
     needs = f"needs {wording.gpu(gpu)}"
     numbers = {"asked": gpu.devices, "largestFree": best, "free": total, "freeMilli": free}
     if total >= gpu.devices:
@@ -334,11 +344,11 @@ def _short_of_devices(gpu: GpuRequest, nodes: Sequence[NodeRoom]) -> Reason:
     if gpu.is_whole and free >= 1000 * gpu.devices:
         return Reason(
             Code.FRAGMENTED,
-            f"{needs}; {total} are wholly free, and the {wording.amount('gpu', free)} that are free lie in pieces",
+            f"{needs}; {total or 'none'} of {there} is wholly free, what is free lies in pieces of "
+            f"{wording.amount('gpu', free)} together",
             numbers,
         )
     if gpu.is_whole or free == 0:
-        there = sum(room.is_usable for node in nodes for room in node.devices)
         return Reason(Code.NO_FREE_DEVICE, f"{needs}; {total or 'none'} of {there} is free", numbers)
     room = max(
         (room for node in nodes for room in node.devices if room.is_usable),

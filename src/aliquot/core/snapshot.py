@@ -343,7 +343,7 @@ def _whole_node(node: Node, whole: Sequence[str]) -> Node:
 
 def _whole_device(device: Device, whole: Sequence[str]) -> Device:
     withheld, memory = device.withheld, device.memory_mib
-    if "device-in-use" in whole and device.foreign:
+    if "device-in-use" in whole:
         is_reduced = withheld is None
         memory += sum(use.mib for use in device.foreign) if is_reduced else 0
         withheld = None if withheld == "device-in-use" else withheld

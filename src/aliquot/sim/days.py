@@ -140,13 +140,13 @@ def _arrivals(rng: random.Random, nodes: tuple[Node, ...], projects: list[Queue]
     events = []
     for index in range(count):
         is_early = index < count // 2
-        queue = rng.choice(borrowers if is_early else owners if rng.random() < 0.9 else projects)
+        queue = rng.choice(borrowers if is_early else owners if rng.random() < 0.95 else projects)
         job = _job(rng, f"job-{index:02d}", queue, largest=largest)
         if rng.random() < 0.8:
             job = replace(job, release_takes=release_takes)
         if is_early:
             workload = replace(job.workload, is_preemptible=True, priority=25)
-            job = replace(job, workload=workload, run_time=timedelta(hours=rng.randint(10, 60)))
+            job = replace(job, workload=workload, run_time=timedelta(hours=rng.randint(20, 60)))
         at = MIDNIGHT + timedelta(minutes=rng.randint(0, 1)) if is_early else _during(rng)
         events.append(Event(at, Submit(job)))
     return events

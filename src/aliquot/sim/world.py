@@ -14,6 +14,7 @@ from aliquot.core.errors import AliquotError
 from aliquot.core.model import (
     WHOLE_DEVICE_MILLI,
     Device,
+    ForeignUse,
     Node,
     Place,
     Pod,
@@ -29,6 +30,8 @@ from aliquot.sim.script import Cordon, Event, Happening, Job, Offer, SetQueue, S
 
 _HOLDS = (PodState.RUNNING, PodState.RELEASING)
 _ENDS_WORK = frozenset({"lost", "xid"})
+_STRANGER = ForeignUse(pid=4711, user="stranger", mib=1024)
+"""Who uses a device that is withheld as `device-in-use`."""
 
 
 class IllegalPlan(AliquotError):
@@ -231,7 +234,8 @@ class World:
         if task is None or task.attempt != attempt:
             return
         if pod_id is not None:
-            self._pod_gone(task, pod_id, now)
+            if any(pod.id == pod_id for pod in task.workload.pods):  # It may have been lost with its device before.
+                self._pod_gone(task, pod_id, now)
         elif not task.is_ending and task.job.run_time is not None:
             self.counts.outside_changes += 1
             self.counts.finished += 1
@@ -378,4 +382,7 @@ def _running(workload: Workload) -> int:
 
 
 def _with_reason(device: Device, device_id: str, withheld: str | None) -> Device:
-    return dataclasses.replace(device, withheld=withheld) if device.id == device_id else device
+    if device.id != device_id:
+        return device
+    foreign = (_STRANGER,) if withheld == "device-in-use" else ()
+    return dataclasses.replace(device, withheld=withheld, foreign=foreign)
