@@ -1,0 +1,49 @@
+"""`aliquot up` and `aliquot doctor`: the only door from the command line to the server.
+
+The server is heavy to load, so it is imported when it is wanted and not when its options are read.
+"""
+
+import click
+
+from aliquot.cli import exits, output
+
+# `settings` of app has the same defaults; they are named here so that `--help` loads none of the server.
+PORT = 8265
+
+
+@click.command()
+@click.option("--data", metavar="DIR", help="Folder of the database, logs and work.  [default: ~/.local/share/aliquot]")
+@click.option("--port", type=int, help=f"TCP port; 0 takes a free one.  [default: {PORT}]")
+@click.option("--host", help="Address to listen on; anything but loopback is open to others.  [default: 127.0.0.1]")
+@click.option("--devices", metavar="SPEC", help="Simulate devices where there are none: 8xH100.")
+@click.option("--only", metavar="LIST", help="Offer these devices only, by index or UUID: 0,2.")
+@click.option(
+    "--foreign",
+    help="A device that others use: `withhold` it, or `shrink` it to the memory that is left.  [default: withhold]",
+)
+@click.option("--detach", is_flag=True, help="Run in the background.")
+def up(*, detach: bool, **given: str | int | None) -> None:
+    """Start the server on this machine, or find the one that runs.
+
+    It serves the Unix user who starts it, and nobody else. Without --detach it runs until Ctrl-C; jobs go on.
+    """
+    from aliquot.app import up as server
+
+    server.up(server.Options(is_detached=detach, **given))  # type: ignore[arg-type]  # click gives what the options say
+
+
+@click.command()
+@click.option("--data", metavar="DIR", help="The data folder to look at.")
+@click.pass_context
+def doctor(context: click.Context, data: str | None) -> None:
+    """Look for what could keep Aliquot from working here; exit code 1 if there is a problem."""
+    from aliquot.app import doctor as checks
+
+    found = checks.examine(data)
+    rows = []
+    for check in found:
+        rows.append([check.state, check.name, check.sentence])
+        if check.advice:
+            rows.append(["", "", f"→ {check.advice}"])
+    print(output.table([output.Column("STATE"), output.Column("CHECK"), output.Column("FOUND")], rows))
+    context.exit(exits.FAILED if any(check.state == "problem" for check in found) else exits.OK)

@@ -1,0 +1,69 @@
+"""`aliquot submit`: hands in a workload from a file or from options, and returns at once."""
+
+from typing import Any
+
+import click
+
+from aliquot.cli import connection, definitions, output, run, waiting
+from aliquot.core import errors, lifecycle
+from aliquot.wire import workloads as shapes
+
+
+@click.command(cls=definitions.WithCommand)
+@click.argument("file", required=False, type=click.Path(allow_dash=True))
+@definitions.options
+@click.option("--dry-run", is_flag=True, help="Say what submitting would do now, and create nothing.")
+@output.option
+@click.pass_context
+def submit(
+    context: click.Context,
+    /,
+    *,
+    file: str | None,
+    dry_run: bool,
+    layout: output.Format,
+    **asked: Any,  # Any: click's values
+) -> None:
+    """Submit a workload from FILE (YAML or JSON, - for stdin), or from options: submit --gpu 1 -- COMMAND.
+
+    Options win over what the file says. It runs with your folder and environment, unless --clean is given.
+    """
+    given = definitions.from_options(asked, definitions.program(context))
+    if file is not None:
+        shown = "standard input" if file == "-" else file
+        definition = definitions.from_document(shown, definitions.from_file(file), given)
+    elif "command" in given:
+        definition = definitions.checked(given)
+    else:
+        raise errors.InvalidInput(
+            "command: neither a file nor a command is given", field="command", valid=("FILE", "-- COMMAND")
+        )
+    definition = run.prepared(definition, is_clean=asked["clean"])
+    client = connection.open_client()
+    if dry_run:
+        answer = client.dry_run_workload(definition)
+        output.write(answer, layout, lambda _: foresee(answer))
+        return
+    detail = client.submit_workload(definition, key=asked["key"])
+    output.write(detail, layout, lambda _: taken_in(detail))
+
+
+def taken_in(detail: shapes.WorkloadDetail) -> str:
+    """What to say of one that was taken in."""
+    if detail.phase is lifecycle.Phase.PENDING and detail.reason is not None:
+        return f"{detail.name} is submitted. {waiting.why(detail)}"
+    return f"{detail.name} is submitted; `aliquot logs -f {detail.name}` shows its output"
+
+
+def foresee(answer: shapes.DryRun) -> str:
+    """What submitting would do, in words. Nothing was created."""
+    places = f" on {', '.join(answer.places)}" if answer.places else ""
+    match answer.outcome:
+        case "starts":
+            return f"It would start at once{places}. Nothing was created."
+        case "starts-after-evictions":
+            evicted = ", ".join(answer.evicts)
+            return f"It would start{places} in the place of {evicted}, which would be evicted. Nothing was created."
+        case _:
+            message = answer.reason.message if answer.reason else "the engine gives no reason"
+            return f"It would wait: {message} Nothing was created."
