@@ -8,6 +8,8 @@ from aliquot.core.model import GpuRequest, ResourceName
 
 def amount(resource: ResourceName, value: int) -> str:
     """`4 GPUs`, `0.5 GPU`, `2 CPUs`, `64Gi of memory`."""
+    if resource == "memory" and value == 0:
+        return "no memory"
     if resource == "memory":
         return f"{quantities.format_bytes(value)} of memory"
     noun = "GPU" if resource == "gpu" else "CPU"
