@@ -48,6 +48,21 @@ def test_a_second_start_of_the_same_pod_runs_nothing(bench: Workbench) -> None:
     assert (bench.folder / "ran").read_text() == "x\n"
 
 
+def test_many_supervisors_at_once_for_one_pod_run_it_once(bench: Workbench) -> None:
+    folder = bench.runner.folder("p1")
+    folder.mkdir()
+    launch = bench.runner._to_record(bench.launch("sh", "-c", "echo x >> ran"))
+    records.create(str(folder), records.LAUNCH, launch)
+    program = f"from aliquot.local import supervisor; supervisor.main({str(folder)!r})"
+
+    supervisors = [subprocess.Popen([sys.executable, "-c", program]) for _ in range(10)]
+    codes = [supervisor.wait() for supervisor in supervisors]
+
+    assert codes == [0] * 10
+    assert bench.until("ended").exit is not None
+    assert (bench.folder / "ran").read_text() == "x\n"
+
+
 @pytest.mark.slow  # forty servers are started and killed, each in the middle of starting twenty pods
 def test_a_server_killed_at_any_moment_of_a_start_starts_each_pod_once(bench: Workbench) -> None:
     rng = random.Random(1)
@@ -139,6 +154,22 @@ def test_a_supervisor_killed_while_no_runner_was_there_is_noticed_by_the_next(be
     assert over is not None
     assert over.kind is ExitKind.UNKNOWN
     assert all(is_over(pid) for pid in tree)
+
+
+def test_the_kernel_ends_the_command_with_its_supervisor_while_no_runner_is_there(bench: Workbench) -> None:
+    bench.start("exec sleep 1000")
+    command = bench.until("running").pid
+    supervisor = bench.supervisor()
+    bench.runner.close()
+
+    os.kill(supervisor, signal.SIGKILL)
+
+    assert command is not None
+    bench.wait_for(lambda: is_over(command))
+    bench.reopen()
+    over = bench.until("ended").exit
+    assert over is not None
+    assert over.kind is ExitKind.UNKNOWN
 
 
 def test_what_hid_from_its_environment_and_session_is_found_after_its_supervisor(bench: Workbench) -> None:
@@ -284,7 +315,8 @@ def test_lines_that_found_no_room_are_counted_in_the_log_once_there_is_room_agai
     bench = Workbench(small_disk)
     ballast = small_disk / "ballast"
     bench.start(
-        "echo first; until [ -e full ]; do :; done; seq 300; touch wrote; until [ -e go ]; do echo more; sleep 0.05; done; echo last"
+        "echo first; until [ -e full ]; do sleep 0.01; done; seq 300; touch wrote;"
+        "until [ -e go ]; do echo more; sleep 0.05; done; echo last"
     )
     bench.wait_for_text("first")
     with contextlib.suppress(OSError), ballast.open("wb", buffering=0) as file:
