@@ -25,6 +25,9 @@ from aliquot.core.model import (
 from aliquot.core.plan import Plan
 from tests.builders import NOW, job, node, queue, snapshot
 
+EXAMPLES = settings().max_examples
+"""Of the profile in use: `make prop` tries many more."""
+
 T = TypeVar("T")
 Drawn = tuple[str, str | None, int, str, int, bool, int]
 
@@ -198,7 +201,7 @@ def room_left(case: Case, *, view: str) -> tuple[dict[str, list[int]], dict[str,
 
 
 @given(cases())
-@settings(max_examples=200)
+@settings(max_examples=4 * EXAMPLES)
 def test_no_node_and_no_device_is_ever_given_twice(case: Case) -> None:
     for view in ("now", "later"):
         nodes, devices = room_left(case, view=view)
@@ -208,7 +211,7 @@ def test_no_node_and_no_device_is_ever_given_twice(case: Case) -> None:
 
 
 @given(cases())
-@settings(max_examples=100)
+@settings(max_examples=2 * EXAMPLES)
 def test_every_share_is_what_was_asked_on_devices_of_its_node(case: Case) -> None:
     pods = {pod.id: pod for one in case.taken.workloads for pod in one.pods}
     offers = {device.id: (device.memory_mib, one.id) for one in case.taken.nodes for device in one.devices}
@@ -228,7 +231,7 @@ def test_every_share_is_what_was_asked_on_devices_of_its_node(case: Case) -> Non
 
 
 @given(cases())
-@settings(max_examples=100)
+@settings(max_examples=2 * EXAMPLES)
 def test_a_gang_starts_whole_or_not_at_all(case: Case) -> None:
     started: dict[str, set[str]] = {}
     for one in case.made.binds:
@@ -240,7 +243,7 @@ def test_a_gang_starts_whole_or_not_at_all(case: Case) -> None:
 
 
 @given(cases())
-@settings(max_examples=100)
+@settings(max_examples=2 * EXAMPLES)
 def test_everyone_pending_is_bound_or_waits_with_a_reason(case: Case) -> None:
     pending = {one.id for one in case.taken.workloads if any(pod.state is PodState.PENDING for pod in one.pods)}
     bound = {one.workload for one in case.made.binds}
@@ -253,7 +256,7 @@ def test_everyone_pending_is_bound_or_waits_with_a_reason(case: Case) -> None:
 
 
 @given(cases(), st.randoms(use_true_random=False))
-@settings(max_examples=100)
+@settings(max_examples=2 * EXAMPLES)
 def test_the_order_of_the_input_does_not_matter(case: Case, rng: random.Random) -> None:
     def shuffled(values: tuple[T, ...]) -> tuple[T, ...]:
         return tuple(rng.sample(values, len(values)))
@@ -270,7 +273,6 @@ def test_the_order_of_the_input_does_not_matter(case: Case, rng: random.Random) 
 
 
 @given(cases(), JOBS, TERMS)
-@settings(max_examples=50)
 def test_a_plan_of_an_overlay_is_the_plan_of_the_same_world_built_afresh(
     case: Case, drawn: Drawn, terms: PoolTerms
 ) -> None:
@@ -320,7 +322,7 @@ def held_by(case: Case, id: str, *, view: str, only_fixed: bool = False) -> list
 
 
 @given(cases())
-@settings(max_examples=100)
+@settings(max_examples=2 * EXAMPLES)
 def test_no_limit_is_passed_by_anything_that_starts_or_is_promised(case: Case) -> None:
     for one in case.taken.queues:
         terms = one.terms_in("default")
@@ -331,7 +333,7 @@ def test_no_limit_is_passed_by_anything_that_starts_or_is_promised(case: Case) -
 
 
 @given(cases())
-@settings(max_examples=100)
+@settings(max_examples=2 * EXAMPLES)
 def test_work_that_may_not_be_preempted_stays_within_every_quota_and_is_no_victim(case: Case) -> None:
     workloads = {one.id: one for one in case.taken.workloads}
     assert all(workloads[one.workload].is_preemptible for one in case.made.evicts)
@@ -343,7 +345,7 @@ def test_work_that_may_not_be_preempted_stays_within_every_quota_and_is_no_victi
 
 
 @given(cases())
-@settings(max_examples=200)
+@settings(max_examples=4 * EXAMPLES)
 def test_an_eviction_is_for_one_who_then_has_the_room(case: Case) -> None:
     served = {one.workload for one in case.made.binds} | {one.workload for one in case.made.nominates}
     waits_for = {pod for one in case.made.nominates for pod in one.waits_for}
@@ -356,7 +358,6 @@ def test_an_eviction_is_for_one_who_then_has_the_room(case: Case) -> None:
 
 
 @given(cases())
-@settings(max_examples=60)
 def test_an_undisturbed_cluster_comes_to_rest_and_no_two_evict_each_other(case: Case) -> None:
     taken, made, pairs = case.taken, case.made, set[tuple[str, str]]()
     for number in range(20):
@@ -383,7 +384,7 @@ def ended(taken: Snapshot, before: Snapshot) -> Snapshot:
 
 
 @given(cases())
-@settings(max_examples=200)
+@settings(max_examples=4 * EXAMPLES)
 def test_no_single_pod_waits_that_fits(case: Case) -> None:
     promised = {one.workload for one in case.made.nominates}
     waiting = {one.workload for one in case.made.waits} - promised

@@ -342,10 +342,11 @@ def _due(account: Account, basis: str) -> Vector:
 
 def _by_queue(cycle: Cycle, pool: str) -> dict[str, list[Workload]]:
     """Preemptible work that holds places or promises, by queue."""
+    holders = {id: group[0].workload for id, group in cycle.world.running.items()}
+    holders |= {id: kept.ask.workload for id, kept in cycle.promises.items()}
     found: dict[str, list[Workload]] = {}
-    for workload in sorted(cycle.world.snapshot.workloads, key=lambda one: one.id):
-        has_room = workload.id in cycle.world.running or workload.id in cycle.promises
-        if workload.pool == pool and workload.is_preemptible and has_room and workload.id not in cycle.settled:
+    for id, workload in sorted(holders.items()):
+        if workload.pool == pool and workload.is_preemptible and id not in cycle.settled:
             found.setdefault(workload.queue, []).append(workload)
     return found
 

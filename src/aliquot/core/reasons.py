@@ -27,6 +27,7 @@ class Reasons:
     _empty: dict[tuple[str, tuple[str, ...]], Placer] = field(default_factory=dict)
     _fits: dict[tuple[object, ...], bool] = field(default_factory=dict)
     _shortages: dict[tuple[object, ...], Reason] = field(default_factory=dict)
+    _holders: dict[tuple[str, int], list[list[Holding]]] = field(default_factory=dict)
     _freed: dict[tuple[object, ...], bool] = field(default_factory=dict)
 
     def why(self, ask: Ask) -> Reason:
@@ -124,7 +125,7 @@ class Reasons:
         return Reason(
             Code.BUDGET,
             f"the {budget} steps of this cycle ended before all was tried for it; the next cycle goes on",
-            {"stepBudget": budget, "steps": self.cycle.world.steps},
+            {"stepBudget": budget},
         )
 
     def _behind(self, ask: Ask) -> Reason | None:
@@ -179,7 +180,7 @@ class Reasons:
             self._shortages[key] = self._shortage(ask, pool)
         reason = self._shortages[key]
         index = _SHORT_OF.get(reason.code, 0)
-        holders = _holders(self.cycle, pool, index)
+        holders = self._held(pool, index)
         blockers = tuple(_blocker(holdings, index) for holdings in holders[:_MOST_BLOCKERS])
         foreign = tuple(
             Blocker(None, f"process {use.pid} of {use.user} holds {use.mib} MiB of {room.device.id}")
@@ -202,7 +203,7 @@ class Reasons:
         accounts = self.cycle.world.accounts_of(pool.name, ask.workload.queue)
         others = [
             holdings
-            for holdings in _holders(self.cycle, pool, index)
+            for holdings in self._held(pool, index)
             if holdings[0].workload.queue != ask.workload.queue and holdings[0].workload.is_preemptible
         ]
         if not others or not ask.amounts[index]:
@@ -218,6 +219,12 @@ class Reasons:
                     {"resource": resource, "held": held, "fairShare": share, "asked": ask.amounts[index]},
                 )
         return None
+
+    def _held(self, pool: Pool, index: int) -> list[list[Holding]]:
+        """Who holds some of a resource in a pool, the oldest first."""
+        if (pool.name, index) not in self._holders:
+            self._holders[pool.name, index] = _holders(self.cycle, pool, index)
+        return self._holders[pool.name, index]
 
     def _shortage(self, ask: Ask, pool: Pool) -> Reason:
         world = self.cycle.world

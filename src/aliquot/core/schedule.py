@@ -101,6 +101,7 @@ def _plan(cycle: Cycle) -> Plan:
         for account in world.accounts_of(workload.pool, workload.queue):
             key = (workload.pool, account.queue.id)
             promised[key] = promised.get(key, Amounts()) + Amounts(*placement.charge_of(kept.holdings))
+    steps = world.steps  # What the reasons cost is no part of the search: it is bounded by the shapes that wait.
     nominates = tuple(promises.nominate(kept) for _, kept in sorted(cycle.promises.items()))
     return Plan(
         binds=tuple(cycle.binds),
@@ -113,7 +114,7 @@ def _plan(cycle: Cycle) -> Plan:
             for key, account in accounts.items()
         },
         asked={(pool.name, id): asked for pool in world.pools.values() for id, asked in sorted(pool.asked.items())},
-        steps=world.steps,
+        steps=steps,
         step_budget=cycle.policy.step_budget,
         is_cut_off=bool(cycle.unsearched),
     )
