@@ -54,9 +54,13 @@ async def _open(
     query: Annotated[FollowQuery, Query()],
     last: streams.LastEventId = None,
 ) -> AsyncIterator[service.FollowedLine]:
-    """What to follow. Looks for the workload first, as a stream that has begun cannot answer 404 any more."""
-    await services.workloads.get(who, ref, project=query.project)
-    request = service.FollowRequest(index=query.index, after=last or query.after, tail=query.tail)
+    """What to follow. Looks for it first, as a stream that has begun cannot answer with a problem any more."""
+    after = last or query.after
+    if after is not None:
+        service.read_cursor(after)
+    first = service.ReadRequest(index=query.index or 0, limit=1)
+    await services.logs.read(who, ref, request=first, project=query.project)
+    request = service.FollowRequest(index=query.index, after=after, tail=query.tail)
     return services.logs.follow(who, ref, request=request, project=query.project)
 
 

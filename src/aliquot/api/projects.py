@@ -15,6 +15,7 @@ router = APIRouter(prefix="/projects", tags=["projects"], route_class=bodies.Str
 class ProjectQuery(lists.ListQuery):
     """Which projects."""
 
+    department: str | None = Field(None, max_length=63)
     name: str | None = Field(None, max_length=63, description="The whole name.")
     q: str | None = Field(None, max_length=200, description="A part of the name.")
 

@@ -168,7 +168,7 @@ class Client:
         """Remove it; refused while something is in it."""
         self._sender.send(transport.Call("DELETE", f"/departments/{transport.segment(ref)}"))
 
-    def list_projects(self, **query: Unpack[queries.NamedQuery]) -> base.Page[projects.ProjectView]:
+    def list_projects(self, **query: Unpack[queries.ProjectQuery]) -> base.Page[projects.ProjectView]:
         """Projects, with where they stand."""
         return self._get("/projects", base.Page[projects.ProjectView], query)
 

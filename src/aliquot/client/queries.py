@@ -25,10 +25,16 @@ class WorkloadQuery(ListQuery, total=False):
 
 
 class NamedQuery(ListQuery, total=False):
-    """Departments and projects. `name`: the whole name; `q`: a part of it."""
+    """Departments. `name`: the whole name; `q`: a part of it."""
 
     name: str | None
     q: str | None
+
+
+class ProjectQuery(NamedQuery, total=False):
+    """Projects, of a department where one is named."""
+
+    department: str | None
 
 
 class UsageQuery(NamedQuery, total=False):
