@@ -77,13 +77,20 @@ golden: ## Write the goldens of the tests anew; review the diff
 .PHONY: prop
 prop: ## Search long for a broken law: the property tests with many more cases
 	@$(PYTHON) tools/setup.py dev examples
-	@HYPOTHESIS_PROFILE=prop $(PYTEST) -n auto --dist worksteal --timeout 3600 -m 'hypothesis and not machine' $(ARGS)
+	@HYPOTHESIS_PROFILE=prop $(PYTEST) -n auto --dist worksteal --timeout 3600 -m '(hypothesis or days) and not machine' $(ARGS)
 
 .PHONY: bench
 bench: ## Measure what the project promises in seconds
 	@$(PYTHON) tools/setup.py examples
 	@[ -f bench/run.py ] || { echo 'make bench: there is no bench/run.py yet, so nothing was measured' >&2; exit 1; }
 	@$(BIN)/python bench/run.py $(ARGS)
+
+.PHONY: notebook
+notebook: ## Install JupyterLab and start it as a workspace on the server that is up
+	@$(PYTHON) tools/setup.py examples notebook
+	@$(BIN)/aliquot submit examples/notebook.yaml
+	@$(BIN)/aliquot wait notebook --for running
+	@until $(BIN)/aliquot logs notebook | grep -m1 JupyterLab; do $(BIN)/aliquot wait notebook --timeout 1s >/dev/null 2>&1 || [ $$? = 124 ]; done
 
 .PHONY: docs
 docs: ## Build the documentation into site/, broken links being errors

@@ -93,6 +93,19 @@ def from_options(asked: Mapping[str, Any], command: Sequence[str] | None) -> dic
     return fields
 
 
+def checked_options(asked: Mapping[str, Any], command: Sequence[str] | None) -> workloads.Definition:  # Any: click's
+    """A definition out of options alone; an error names the option, not the field that it becomes."""
+    try:
+        return checked(from_options(asked, command))
+    except errors.InvalidInput as error:
+        option = next((name for name, field in _FIELDS.items() if field == error.field), None)
+        if option is None:
+            raise
+        spelled = option.replace("_", "-")
+        message = error.message.replace(f"{error.field}:", f"{spelled}:")
+        raise errors.InvalidInput(message, field=spelled, valid=error.valid, code=error.stable_code) from error
+
+
 def from_file(name: str) -> documents.Document:
     """Read a file, or stdin for `-`. Every error names the file."""
     shown = "standard input" if name == "-" else name

@@ -14,5 +14,5 @@ class Group(click.Group):
         """As click's, but with our words for a name that is not there."""
         name = args[0]
         if name not in self.commands and not name.startswith("-") and not ctx.resilient_parsing:
-            raise click.UsageError(render.unknown(f"command of `{ctx.command_path}`", name, self.commands), ctx)
+            raise click.UsageError(render.unknown_command(f"`{ctx.command_path}`", name, self.commands), ctx)
         return super().resolve_command(ctx, args)

@@ -84,7 +84,7 @@ class Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         if name not in COMMANDS and not name.startswith("-") and not ctx.resilient_parsing:
-            raise click.UsageError(render.unknown("command", name, COMMANDS), ctx)
+            raise click.UsageError(render.unknown_command("`aliquot`", name, COMMANDS), ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -98,6 +98,8 @@ class Commands(click.Group):
         except errors.AliquotError as error:
             render.complain(error)
             ctx.exit(exits.of_error(error))
+        except KeyboardInterrupt:
+            ctx.exit(exits.INTERRUPTED)
         except BrokenPipeError:
             # The reader of our output has gone (`aliquot list | head -1`): there is nobody left to tell.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -73,7 +73,8 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], layout: Form
     shown = [at for at, column in enumerate(columns) if layout is Format.WIDE or not column.is_wide]
     columns = [columns[at] for at in shown]
     rows = [[row[at] for at in shown] for row in rows]
-    if sys.stdout.isatty():
+    # All columns do not fit a terminal anyway: one line each, which the terminal wraps or a pager scrolls.
+    if sys.stdout.isatty() and layout is not Format.WIDE:
         return _drawn(columns, rows)
     return _aligned(columns, rows)
 

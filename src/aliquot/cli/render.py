@@ -27,7 +27,7 @@ def as_text(error: errors.AliquotError) -> str:
     if error.field and error.field not in error.message:
         lines.append(f"  field: {error.field}")
     if error.valid:
-        lines.append(f"  {_label(error)}: {_some(error.valid)}")
+        lines.append(f"  valid: {_some(error.valid)}")
     return "\n".join(lines)
 
 
@@ -42,20 +42,16 @@ def as_record(error: errors.AliquotError) -> dict[str, object]:
     }
 
 
-def unknown(noun: str, name: str, known: Iterable[str]) -> str:
-    """What to say of a name that does not exist: the nearest names, if any are near."""
+def unknown_command(where: str, name: str, known: Iterable[str]) -> str:
+    """What to say of a command that does not exist: the nearest names, if any are near."""
     near = difflib.get_close_matches(name, list(known), n=3, cutoff=0.5)
     hint = f" Did you mean {_either(near)}?" if near else ""
-    return f"there is no {noun} {name!r}.{hint}"
+    return f"{where} has no command {name!r}.{hint}"
 
 
 def say(text: str) -> None:
     """A remark to the person, beside the output."""
     print(text, file=sys.stderr, flush=True)
-
-
-def _label(error: errors.AliquotError) -> str:
-    return "did you mean" if isinstance(error, errors.NotFound) else "valid"
 
 
 def _some(values: Iterable[str]) -> str:

@@ -68,8 +68,7 @@ def run(
         raise errors.InvalidInput(
             f"command: {words[0]!r} stands before `--`", field="command", valid=("-- PROGRAM ARGUMENTS",)
         )
-    fields = definitions.from_options(asked, command if command is not None else list(words) or None)
-    definition = definitions.checked(fields)
+    definition = definitions.checked_options(asked, command if command is not None else list(words) or None)
     stdin: terminal.Stdin = "none" if no_stdin or definition.replicas > 1 else terminal.kind_of_stdin()
     definition = prepared(definition.model_copy(update={"stdin": stdin}), is_clean=asked["clean"])
     client = connection.open_client()

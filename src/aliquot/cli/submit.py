@@ -28,12 +28,13 @@ def submit(
 
     Options win over what the file says. It runs with your folder and environment, unless --clean is given.
     """
-    given = definitions.from_options(asked, definitions.program(context))
+    command = definitions.program(context)
     if file is not None:
+        given = definitions.from_options(asked, command)
         shown = "standard input" if file == "-" else file
         definition = definitions.from_document(shown, definitions.from_file(file), given)
-    elif "command" in given:
-        definition = definitions.checked(given)
+    elif command is not None:
+        definition = definitions.checked_options(asked, command)
     else:
         raise errors.InvalidInput(
             "command: neither a file nor a command is given", field="command", valid=("FILE", "-- COMMAND")

@@ -12,14 +12,16 @@ from aliquot.wire import records
 @click.command()
 @click.option("--by", type=click.Choice(["workload", "project"]), default="workload", show_default=True)
 @click.option("--project", help="Of this project only.")
-@pages.options(sort="-allocatedGpuSeconds")
+@pages.options(sort="-created")
 @output.option
 def usage(layout: output.Format, by: str, **asked: Any) -> None:  # Any: click's values
     """Show GPU time of workloads, or summed by project; it stays when a workload is deleted."""
     listing = pages.Listing.taken_from(asked)
     client = connection.open_client()
-    fetch = client.list_workload_usage if by == "workload" else client.list_project_usage
-    page = pages.collect(fetch, listing, asked)
+    if by == "workload":
+        page = pages.collect(client.list_workload_usage, listing, asked)
+    else:
+        page = client.list_project_usage()
     output.write(page, layout, lambda shown: table(page.items, shown, now=datetime.now(UTC)))
     pages.say_rest(page, layout)
 

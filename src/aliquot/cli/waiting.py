@@ -54,7 +54,7 @@ class Line:
 class Watch:
     """A workload that is waited for. `look` asks the server and says what changed."""
 
-    def __init__(self, client: connection.Client, view: shapes.WorkloadView, *, may_requeue: bool = True) -> None:
+    def __init__(self, client: connection.Client, view: shapes.WorkloadDetail, *, may_requeue: bool = True) -> None:
         self.client = client
         self.view = view
         self.line = Line()
@@ -70,10 +70,10 @@ class Watch:
         """Whether it has finished."""
         return self.view.phase in lifecycle.FINISHED
 
-    def look(self) -> shapes.WorkloadView:
+    def look(self) -> shapes.WorkloadDetail:
         """How it is now. Raises Unavailable when the server has been away for too long."""
         try:
-            after: shapes.WorkloadView = self.client.get_workload(self.view.id)
+            after = self.client.get_workload(self.view.id)
         except errors.Unavailable as error:
             self._bear(error)
             return self.view
@@ -123,8 +123,11 @@ class Watch:
 
     def say_end(self) -> None:
         """Say how it ended, where the exit code alone would not tell."""
-        if self.view.outcome not in {None, "completed", "failed"}:
-            self.line.say(f"{self.view.name}: {words.ending(self.view)}")
+        if self.view.outcome in {None, "completed", "failed"}:
+            return
+        message = next((pod.exit_message for pod in reversed(self.view.pods) if pod.exit_message), None)
+        why = f": {message}" if message and self.view.phase is lifecycle.Phase.FAILED else ""
+        self.line.say(f"{self.view.name} {words.state(self.view)}{why}")
 
     def _remark(self, before: shapes.WorkloadView) -> None:
         after = self.view

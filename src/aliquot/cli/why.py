@@ -26,7 +26,7 @@ def why(target: connection.Target, layout: output.Format) -> None:
 def not_waiting(view: shapes.WorkloadView) -> str:
     """What to say of one that does not wait."""
     if view.phase in lifecycle.FINISHED:
-        return f"{view.name} does not wait: it has {view.phase} ({words.ending(view)})"
+        return f"{view.name} does not wait: it is over ({words.state(view)})"
     if view.phase is lifecycle.Phase.SUSPENDED:
         return f"{view.name} does not wait: it is suspended; `aliquot resume {view.name}` lets it wait for a place"
     held = f" on {', '.join(view.devices)}" if view.devices else ""

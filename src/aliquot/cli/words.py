@@ -1,9 +1,10 @@
 """The words in which the command line speaks of amounts, times and states. Pure: `now` comes in."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 from aliquot.core import lifecycle, quantities
+from aliquot.core.model import WHOLE_DEVICE_MILLI
 from aliquot.wire import nodes, workloads
 
 NOTHING = "-"
@@ -52,11 +53,32 @@ def gpu(request: str, model: str | None = None, *, is_simulated: bool = False) -
     return f"{text} {SIMULATED}" if is_simulated else text
 
 
-def share(held: workloads.Share) -> str:
-    """What a pod holds of a device."""
-    mark = f" {SIMULATED}" if held.is_simulated else ""
-    amount = quantities.format_milli(held.milli_gpus)
-    return f"{amount} × {held.model} #{held.index}, {mib(held.mib)}{mark}"
+def shares(held: Sequence[workloads.Share]) -> str:
+    """What a pod holds, equal shares together: `0.5 × H100 #3, 39.6Gi`, `8 × H100 #0-7, 79.1Gi each`."""
+    groups: dict[tuple[str, int, int, bool], list[int]] = {}
+    for one in held:
+        groups.setdefault((one.model, one.milli_gpus, one.mib, one.is_simulated), []).append(one.index)
+    return "; ".join(_group(*key, sorted(indexes)) for key, indexes in groups.items()) or NOTHING
+
+
+def _group(model: str, milli: int, mebibytes: int, is_simulated: bool, indexes: list[int]) -> str:  # noqa: FBT001  # a key
+    count = len(indexes)
+    amount = str(count) if milli == WHOLE_DEVICE_MILLI else quantities.format_milli(milli)
+    times = f"{count} × " if count > 1 and milli != WHOLE_DEVICE_MILLI else ""
+    each = " each" if count > 1 else ""
+    mark = f" {SIMULATED}" if is_simulated else ""
+    return f"{times}{amount} × {model} #{_ranges(indexes)}, {mib(mebibytes)}{each}{mark}"
+
+
+def _ranges(indexes: list[int]) -> str:
+    """`[0, 1, 2, 5]` as `0-2,5`."""
+    runs: list[list[int]] = []
+    for index in indexes:
+        if runs and runs[-1][-1] == index - 1:
+            runs[-1].append(index)
+        else:
+            runs.append([index])
+    return ",".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
 
 
 def mib(amount: int) -> str:
@@ -80,16 +102,9 @@ def gpu_of(view: workloads.WorkloadView, known: Mapping[str, str]) -> str:
     return gpu(view.gpu, "/".join(held) or None, is_simulated=view.is_simulated)
 
 
-def state(view: workloads.WorkloadView) -> str:
-    """The phase, and of an ended one how it ended."""
-    if view.phase is lifecycle.Phase.FAILED:
-        return f"{view.phase} ({ending(view)})"
-    return str(view.phase)
-
-
 def ending(view: workloads.WorkloadView) -> str:
     """How a workload ended, in words: `exit code 3`, `killed by signal 9`, `out of memory`."""
-    if view.outcome in {None, "failed", "completed"}:
+    if view.outcome in {None, "failed", "completed", "stopped"}:
         if view.exit_signal:
             return f"killed by signal {view.exit_signal}"
         if view.exit_code is not None:
@@ -102,12 +117,18 @@ def ending(view: workloads.WorkloadView) -> str:
     }.get(view.outcome or "", view.outcome or str(view.phase))
 
 
+def state(view: workloads.WorkloadView) -> str:
+    """The phase, and of a failure what it was: `failed: exit code 3`."""
+    return f"{view.phase}: {ending(view)}" if view.phase is lifecycle.Phase.FAILED else str(view.phase)
+
+
 def note(view: workloads.WorkloadView, now: datetime) -> str:
     """The one thing worth saying of a workload beside its phase."""
     if view.reason is not None and view.phase is lifecycle.Phase.PENDING:
         return view.reason.message
     if view.phase in lifecycle.FINISHED:
-        return f"ended {ago(view.finished, now)}"
+        how = f"{ending(view)}, " if view.phase is lifecycle.Phase.FAILED else ""
+        return f"{how}ended {ago(view.finished, now)}"
     if view.url and view.phase is lifecycle.Phase.RUNNING:
         return view.url
     return ""

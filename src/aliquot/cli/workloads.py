@@ -134,7 +134,7 @@ def _row(view: shapes.WorkloadView, now: datetime, models: Mapping[str, str]) ->
     return [
         view.name,
         view.project,
-        words.state(view),
+        view.phase,
         words.gpu_of(view, models),
         words.seconds(view.ran_seconds) if view.ran_seconds or view.started else words.NOTHING,
         words.age(view.created, now),
@@ -157,7 +157,7 @@ def describe(detail: shapes.WorkloadDetail, *, now: datetime) -> str:
         [
             ("Name", f"{detail.name} ({detail.kind}, id {detail.id})"),
             ("Project", f"{detail.project} of department {detail.department}"),
-            ("Phase", f"{detail.phase}: {words.ending(detail)}" if ended else str(detail.phase)),
+            ("Phase", words.state(detail)),
             ("Waits for", detail.reason.message if detail.reason and not ended else ""),
             ("Not before", words.ago(detail.not_before, now) if detail.not_before and not ended else ""),
             ("Asks for", _asks(detail)),
@@ -200,7 +200,7 @@ def _pods(detail: shapes.WorkloadDetail, now: datetime) -> str:
             pod.phase,
             words.NOTHING if pod.pid is None else str(pod.pid),
             words.age(pod.started, pod.ended or now),
-            "; ".join(words.share(held) for held in pod.shares) or words.NOTHING,
+            words.shares(pod.shares),
             _exit(pod),
         ]
         for pod in detail.pods
@@ -219,8 +219,8 @@ def _exit(pod: shapes.PodView) -> str:
 
 
 def _asks(detail: shapes.WorkloadDetail) -> str:
-    model = next((held.model for pod in reversed(detail.pods) for held in pod.shares), None)
-    gpu = words.gpu(detail.gpu, model, is_simulated=detail.is_simulated)
+    last = next((held for pod in reversed(detail.pods) for held in pod.shares), None)
+    gpu = words.gpu(detail.gpu, last.model if last else None, is_simulated=last is not None and last.is_simulated)
     parts = [
         "no GPU" if gpu == words.NOTHING else f"GPU {gpu}",
         f"CPU {detail.cpu or 'not limited'}",

@@ -2,9 +2,11 @@
 
 A sequenced-packet socket in the pod's folder. A request is one JSON packet. `exec` brings three descriptors, which
 become the new process's standard input, output and error (the asker makes, keeps and resizes a terminal). `attach` gets
-the pod's own standard input as a descriptor, and from then on all output, in packets that begin with `o` or `e`.
+the pod's own standard input as a descriptor, and from then on all output, in packets that begin with `o` or `e`; the
+first one to attach to a terminal also gets what was written before, the last EARLY_BYTES of it.
 `close-stdin` ends the input. An asker that hangs up takes its process with it, as a lost terminal does. An attached one
-that does not keep up is let go: the log has everything.
+that does not keep up is let go: the log has everything. A terminal is kept back by a slow screen, as any is, but not by
+one that stands still for STILL_SECONDS.
 
 Imported by the supervisor, which must start fast: nothing here may import `typing`, `dataclasses` or `pathlib`.
 """
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 
 PACKET_BYTES = 131_072
 _BACKLOG = 16
+EARLY_BYTES = 65_536
+STILL_SECONDS = 1.0
 
 
 class _Asker:
@@ -44,6 +48,9 @@ class Control:
     def __init__(self, supervisor: Supervisor) -> None:
         self._supervisor = supervisor
         self._askers: dict[int, _Asker] = {}
+        # Whoever is to be a pod's terminal attaches a moment after its start, and must not miss the first prompt.
+        self._has_terminal = supervisor.launch["stdin"] == "pty"
+        self._early: bytearray | None = bytearray() if self._has_terminal else None
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._listener.setblocking(False)
         folder = os.open(supervisor.folder, os.O_PATH | os.O_CLOEXEC)
@@ -84,11 +91,12 @@ class Control:
 
     def show(self, stream: str, data: bytes) -> None:
         """Pass output on to those who are attached."""
+        packet = (b"e" if stream == "stderr" else b"o") + data
+        if self._early is not None:
+            self._early += data
+            del self._early[:-EARLY_BYTES]
         for asker in [asker for asker in self._askers.values() if asker.is_attached]:
-            try:
-                asker.connection.send((b"e" if stream == "stderr" else b"o") + data)
-            except OSError:
-                self._let_go(asker)
+            self._pass_on(asker, packet)
 
     def ended(self, pid: int, status: int) -> None:
         """A child ended; if it was started for somebody, they are told how."""
@@ -114,8 +122,19 @@ class Control:
             stdin = self._supervisor.stdin
             asker.is_attached = True
             self._tell(asker, {"has_stdin": stdin is not None}, [] if stdin is None else [stdin])
+            early, self._early = self._early, None
+            if early:
+                self._pass_on(asker, b"o" + early)
         elif request["do"] == "close-stdin":
             self._supervisor.close_stdin()
+
+    def _pass_on(self, asker: _Asker, packet: bytes) -> None:
+        try:
+            if self._has_terminal:
+                select.select([], [asker.connection], [], STILL_SECONDS)
+            asker.connection.send(packet)
+        except OSError:
+            self._let_go(asker)
 
     def _start(self, asker: _Asker, request: Record, descriptors: tuple[int, int, int]) -> None:
         if self._supervisor.end_due is not None:
