@@ -24,12 +24,10 @@ from aliquot.local.launch import Launch
 from aliquot.local.runner import Runner
 folder = pathlib.Path(sys.argv[1])
 runner = Runner(folder / "pods")
-print("ready", flush=True)
-sys.stdin.readline()
 for number in range(20):
+    print(number, flush=True)
     pod = f"{sys.argv[2]}-{number}"
     runner.start(Launch(pod, "w1", ("sh", "-c", f"echo x >> ran-{pod}"), folder, {"PATH": "/usr/bin:/bin"}))
-print("done", flush=True)
 sys.stdin.readline()
 """
 
@@ -63,37 +61,35 @@ def test_many_supervisors_at_once_for_one_pod_run_it_once(bench: Workbench) -> N
     assert (bench.folder / "ran").read_text() == "x\n"
 
 
-@pytest.mark.slow  # forty servers are started and killed, each in the middle of starting twenty pods
+@pytest.mark.slow  # servers are started and killed, each in the middle of starting pods
 def test_a_server_killed_at_any_moment_of_a_start_starts_each_pod_once(bench: Workbench) -> None:
     rng = random.Random(1)
-    for round_ in range(40):
+    rounds = range(32)
+    for round_ in rounds:
         starter = subprocess.Popen(
             [sys.executable, "-c", STARTER, str(bench.folder), f"r{round_}"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )
-        assert starter.stdin is not None
         assert starter.stdout is not None
-        starter.stdout.readline()
-        starter.stdin.write(b"\n")
-        starter.stdin.flush()
-        _spin(rng.uniform(0, 0.06))
+        for _ in range(rng.randint(1, 6)):
+            starter.stdout.readline()
+        _spin(rng.uniform(0, 0.005))
         starter.kill()
         starter.communicate()
-
     bench.reopen()
-    intended = [f"r{round_}-{number}" for round_ in range(40) for number in range(20)]
+    intended = [f"r{round_}-{number}" for round_ in rounds for number in range(20)]
     recorded = [pod for pod in intended if (bench.runner.folder(pod) / records.LAUNCH).exists()]
+
     for pod in recorded:
         bench.start(f"echo x >> ran-{pod}", pod=pod)
+
     for pod in recorded:
         over = bench.until("ended", pod).exit
         assert over is not None
         assert (over.kind, over.code) == (ExitKind.EXITED, 0)
-
-    assert 40 < len(recorded) < 800
-    counts = {pod: (bench.folder / f"ran-{pod}").read_text() for pod in recorded}
-    assert set(counts.values()) == {"x\n"}
+        assert (bench.folder / f"ran-{pod}").read_text() == "x\n"
+    assert len(rounds) < len(recorded) < len(intended)
     assert not [pod for pod in set(intended) - set(recorded) if (bench.folder / f"ran-{pod}").exists()]
 
 

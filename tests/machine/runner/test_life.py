@@ -12,7 +12,7 @@ import pytest
 from aliquot.core import errors
 from aliquot.local import records
 from aliquot.local.launch import Change, ExitKind
-from tests.machine.runner.workbench import Workbench
+from tests.machine.runner.workbench import GUARD_SECONDS, Workbench
 
 IGNORES_TERM = "trap '' TERM; echo ready; while :; do sleep 1000; done"
 DETACHED = """
@@ -262,15 +262,13 @@ def test_a_pod_that_is_over_can_be_forgotten_and_one_that_runs_cannot(bench: Wor
 
 def test_start_and_end_of_a_pod_wake_whoever_waits(bench: Workbench) -> None:
     bench.start("sleep 1000")
-    seen: set[Change] = set()
-    while Change("p1", "state") not in seen:
-        seen.update(bench.runner.wait(60))
-    bench.until("running")
-    bench.runner.wait(0.5)
+    while bench.see().state != "running":
+        assert Change("p1", "state") in set(bench.runner.wait(GUARD_SECONDS))
 
     bench.runner.end("p1")
 
-    assert Change("p1", "state") in set(bench.runner.wait(60))
+    while bench.see().state != "ended":
+        assert Change("p1", "state") in set(bench.runner.wait(GUARD_SECONDS))
 
 
 def test_growth_of_a_log_is_told_while_it_is_followed(bench: Workbench) -> None:
@@ -278,7 +276,7 @@ def test_growth_of_a_log_is_told_while_it_is_followed(bench: Workbench) -> None:
         bench.start("while :; do echo line; sleep 0.01; done")
         seen: set[Change] = set()
         while Change("p1", "log") not in seen:
-            changes = set(bench.runner.wait(60))
+            changes = set(bench.runner.wait(GUARD_SECONDS))
             assert changes
             seen |= changes
 
