@@ -21,8 +21,9 @@ READERS = 4
 
 def engine(target: str | Path, *, busy_milliseconds: int = BUSY_MILLISECONDS) -> sa.Engine:
     """An engine for the file at a path (`:memory:` for none) or for the database at a URL."""
-    url = str(target) if "://" in str(target) else f"sqlite:///{target}"
-    if not url.startswith("sqlite"):
+    is_url = "://" in str(target)
+    url = sa.make_url(str(target)) if is_url else sa.URL.create("sqlite", database=str(target))
+    if url.get_backend_name() != "sqlite":
         return sa.create_engine(url, pool_size=READERS + 1)
     # Connections are handed from thread to thread by the pool, but never used by two at once. The one database in
     # memory has one connection, which the store uses from its one writing thread.
@@ -33,9 +34,9 @@ def engine(target: str | Path, *, busy_milliseconds: int = BUSY_MILLISECONDS) ->
     return made
 
 
-def is_in_memory(url: str) -> bool:
+def is_in_memory(url: sa.URL) -> bool:
     """Whether this database is gone with its connection."""
-    return url.startswith("sqlite") and (url.endswith(":///") or ":memory:" in url)
+    return url.get_backend_name() == "sqlite" and url.database in {None, "", ":memory:"}
 
 
 def writing(connection: sa.Connection) -> sa.Connection:

@@ -38,22 +38,45 @@ class Key:
     is_descending: bool
 
 
-def condition(kind: schema.Kind, where: ports.Where) -> sa.ColumnElement[bool]:
-    """One condition as SQL. Raises InvalidInput for an unknown field, or a value that is not one of the field's."""
-    column, convert = _operand(kind, where.field)
-    value = where.value
+def condition(kind: schema.Kind, where: ports.Where, name: str) -> sa.ColumnElement[bool]:
+    """One condition as SQL, whose value is bound to `name`. Raises InvalidInput for an unknown field."""
+    column, _ = _operand(kind, where.field)
     if where.operator == "contains":
-        return column.icontains(str(value), autoescape=True)
+        return column.icontains(str(where.value), autoescape=True)
     if where.operator == "in":
-        return column.in_([convert(item) for item in _sequence(where)])
-    if value is None:
+        return column.in_(sa.bindparam(name, expanding=True))
+    if where.value is None:
         return column.is_not(None) if where.operator == "ne" else column.is_(None)
-    stored = convert(value)
+    bound = sa.bindparam(name, type_=column.type)
     if where.operator == "ne":
-        return column.is_distinct_from(stored)
+        return column.is_distinct_from(bound)
     if where.operator == "is":
         raise errors.InvalidInput(f"{where.field}: `is` takes nothing but None", field=where.field)
-    return _COMPARE[where.operator](column, stored)
+    return _COMPARE[where.operator](column, bound)
+
+
+def values(kind: schema.Kind, conditions: Sequence[ports.Where]) -> dict[str, Any]:
+    """The values of conditions by their bound names. Raises InvalidInput for one that is not a value of its field."""
+    bound: dict[str, Any] = {}
+    for position, where in enumerate(conditions):
+        _, convert = _operand(kind, where.field)
+        if where.operator == "in":
+            bound[bound_name(position)] = [convert(item) for item in _sequence(where)]
+        elif where.operator != "contains" and where.value is not None:
+            bound[bound_name(position)] = convert(where.value)
+    return bound
+
+
+def bound_name(position: int) -> str:
+    """The bound name of the condition at a place."""
+    return f"its_{position}"
+
+
+def shape(conditions: Sequence[ports.Where]) -> tuple[tuple[str, str, bool], ...] | None:
+    """Equal for conditions that are the same SQL; None where the SQL depends on a value, or has too many forms."""
+    if any(where.operator == "contains" or "." in where.field for where in conditions):
+        return None
+    return tuple((where.field, where.operator, where.value is None) for where in conditions)
 
 
 def order(kind: schema.Kind, sort: Sequence[str]) -> tuple[Key, ...]:

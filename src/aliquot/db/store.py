@@ -45,7 +45,7 @@ class SqlStore:
         self._most_waiting = most_waiting
         self._waiting = 0
         self._writer = futures.ThreadPoolExecutor(1, "store-writer")
-        is_shared = dialect.is_in_memory(str(engine.url))
+        is_shared = dialect.is_in_memory(engine.url)
         self._readers = self._writer if is_shared else futures.ThreadPoolExecutor(dialect.READERS, "store-reader")
         self._news = _News()
         self._newest = self._read(_newest)

@@ -4,7 +4,7 @@ Promises: a broken unique rule is a Conflict that names the field; a row of anot
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 import sqlalchemy as sa
@@ -18,6 +18,32 @@ Row = TypeVar("Row")
 # Any in this module: a row of any kind, or the value of a field.
 
 
+@dataclass(frozen=True, slots=True)
+class _Statements:
+    """What is asked most, built once: building a statement takes longer than SQLite takes to answer it."""
+
+    get: sa.Select[Any]
+    insert: sa.Insert
+    update: sa.Update
+    delete: sa.Delete
+
+
+def _statements(kind: schema.Kind) -> _Statements:
+    table = kind.table
+    # Bound names begin with `its_`, so that they are told from the columns that an update sets.
+    mine = [table.c[name] == sa.bindparam(f"its_{name}") for name in (*codec.SCOPE, kind.key)]
+    return _Statements(
+        get=sa.select(table).where(*mine),
+        insert=sa.insert(table),
+        update=sa.update(table).where(*mine),
+        delete=sa.delete(table).where(*mine),
+    )
+
+
+_SELECTING: dict[tuple[str, tuple[tuple[str, str, bool], ...]], sa.Select[Any]] = {}
+_STATEMENTS = {name: _statements(kind) for name, kind in schema.KINDS.items()}
+
+
 class SqlTable(Generic[Row]):
     """Implements `ports.Table`."""
 
@@ -26,6 +52,7 @@ class SqlTable(Generic[Row]):
         self._kind = kind
         self._table = kind.table
         self._scope = scope
+        self._made = _STATEMENTS[kind.table.name]
         self.newest = 0
         """The highest number that the store gave in this transaction."""
 
@@ -34,34 +61,34 @@ class SqlTable(Generic[Row]):
         key = self._key(id)
         if key is None:
             return None
-        statement = sa.select(self._table).where(*self._scoped(), self._table.c[self._kind.key] == key)
-        found = self._connection.execute(statement).mappings().one_or_none()
+        found = self._connection.execute(self._made.get, self._its(key)).mappings().one_or_none()
         return None if found is None else self._load(found)
 
     def find(self, *conditions: ports.Where, **equal: object) -> Sequence[Row]:
         """All rows that match, by id."""
-        statement = sa.select(self._table).where(*self._where(conditions, equal))
-        found = self._connection.execute(statement.order_by(self._table.c[self._kind.key])).mappings()
+        wanted = _named(conditions, equal)
+        statement = self._selecting(wanted)
+        found = self._connection.execute(statement, self._bound(wanted)).mappings()
         return [self._load(values) for values in found]
 
     def page(self, query_: ports.Query) -> tuple[Sequence[Row], ports.Part]:
         """A part of the rows that match, in the query's order."""
-        where = self._where(query_.where, {})
         keys = query.order(self._kind, query_.sort)
+        where = self._where(query_.where)
         statement = sa.select(self._table).where(*where).order_by(*query.ordering(keys))
         if query_.after is not None:
             statement = statement.where(query.after(self._kind, keys, query_.after))
         if query_.limit is not None:
             # One more than asked for says whether something follows.
             statement = statement.limit(query_.limit + 1)
-        found = self._connection.execute(statement).mappings().all()
+        found = self._connection.execute(statement, self._bound(query_.where)).mappings().all()
         part = found if query_.limit is None else found[: query_.limit]
         following = query.write_cursor(keys, dict(part[-1])) if part and len(found) > len(part) else None
-        return [self._load(values) for values in part], ports.Part(self._count(where), following)
+        return [self._load(values) for values in part], ports.Part(self._count(query_.where), following)
 
     def count(self, *conditions: ports.Where, **equal: object) -> int:
         """How many match."""
-        return self._count(self._where(conditions, equal))
+        return self._count(_named(conditions, equal))
 
     def put(self, row: Row) -> Row:
         """Insert or replace."""
@@ -77,8 +104,7 @@ class SqlTable(Generic[Row]):
         """Remove the row, if it is there."""
         key = self._key(id)
         if key is not None:
-            mine = [*self._scoped(), self._table.c[self._kind.key] == key]
-            self._connection.execute(sa.delete(self._table).where(*mine))
+            self._connection.execute(self._made.delete, self._its(key))
 
     def _key(self, id: str) -> str | int | None:
         """The id as the database has it; None: no row can have it."""
@@ -87,19 +113,25 @@ class SqlTable(Generic[Row]):
         number = int(id) if id.isascii() and id.isdigit() and len(id) < 20 else 0
         return number if 0 < number < 2**63 else None
 
+    def _its(self, key: str | int) -> dict[str, Any]:
+        return {
+            "its_tenant": self._scope.tenant,
+            "its_cluster": self._scope.cluster,
+            f"its_{self._kind.key}": key,
+        }
+
     def _upsert(self, row: Row, values: dict[str, Any]) -> Row:
         # Update first: what is put most often is there already, and this is the same SQL on every database.
-        key = self._table.c[self._kind.key] == values[self._kind.key]
-        changed = self._connection.execute(sa.update(self._table).where(*self._scoped(), key).values(values))
-        if changed.rowcount == 0:
-            self._connection.execute(sa.insert(self._table).values(values))
+        parameters = values | self._its(values[self._kind.key])
+        if self._connection.execute(self._made.update, parameters).rowcount == 0:
+            self._connection.execute(self._made.insert, values)
         return row
 
     def _number(self, row: Any, values: dict[str, Any]) -> Row:
         if getattr(row, self._kind.key):
             return self._upsert(row, values)
         del values[self._kind.key]
-        done = self._connection.execute(sa.insert(self._table).values(values))
+        done = self._connection.execute(self._made.insert, values)
         given = done.inserted_primary_key
         assert given is not None, "an insert of one row gives its key"
         self.newest = max(self.newest, given[0])
@@ -113,19 +145,37 @@ class SqlTable(Generic[Row]):
                 return errors.Conflict(rule.message, field=rule.field, code=rule.code)
         return errors.Conflict(f"the store refuses this row of {self._table.name}: {error.orig}")
 
-    def _where(self, conditions: Sequence[ports.Where], equal: dict[str, object]) -> list[sa.ColumnElement[bool]]:
-        named = [ports.Where(name, "eq", value) for name, value in equal.items()]
-        return [*self._scoped(), *(query.condition(self._kind, where) for where in (*conditions, *named))]
+    def _selecting(self, wanted: Sequence[ports.Where]) -> sa.Select[Any]:
+        """The rows that match, by id; built once for each shape of conditions."""
+        shape = query.shape(wanted)
+        known = None if shape is None else _SELECTING.get((self._table.name, shape))
+        if known is None:
+            known = sa.select(self._table).where(*self._where(wanted)).order_by(self._table.c[self._kind.key])
+            if shape is not None:
+                _SELECTING[self._table.name, shape] = known
+        return known
 
-    def _scoped(self) -> list[sa.ColumnElement[bool]]:
-        return [self._table.c.tenant == self._scope.tenant, self._table.c.cluster == self._scope.cluster]
+    def _where(self, wanted: Sequence[ports.Where]) -> list[sa.ColumnElement[bool]]:
+        scoped = [self._table.c[name] == sa.bindparam(f"its_{name}") for name in codec.SCOPE]
+        named = [query.condition(self._kind, one, query.bound_name(place)) for place, one in enumerate(wanted)]
+        return [*scoped, *named]
 
-    def _count(self, where: list[sa.ColumnElement[bool]]) -> int:
-        return self._connection.execute(sa.select(sa.func.count()).select_from(self._table).where(*where)).scalar_one()
+    def _bound(self, wanted: Sequence[ports.Where]) -> dict[str, Any]:
+        scoped = {"its_tenant": self._scope.tenant, "its_cluster": self._scope.cluster}
+        return scoped | query.values(self._kind, wanted)
+
+    def _count(self, wanted: Sequence[ports.Where]) -> int:
+        statement = sa.select(sa.func.count()).select_from(self._table).where(*self._where(wanted))
+        counted: int = self._connection.execute(statement, self._bound(wanted)).scalar_one()
+        return counted
 
     def _load(self, values: Any) -> Row:
         row: Row = codec.load(self._kind.row, self._kind.columns, values)
         return row
+
+
+def _named(conditions: Sequence[ports.Where], equal: dict[str, object]) -> list[ports.Where]:
+    return [*conditions, *(ports.Where(name, "eq", value) for name, value in equal.items())]
 
 
 class SqlTransaction:

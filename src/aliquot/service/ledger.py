@@ -20,17 +20,18 @@ class Ledger:
 
         def work(tx: ports.Transaction) -> shapes.LedgerAudit:
             pods = tx.pods.find(ports.Where("phase", "in", views.OPEN))
-            return compare(tx.ledger.find(closed=None), pods, tx.devices.find())
+            return compare(tx.ledger.find(closed=None), pods)
 
         return await self._store.read(work)
 
 
-def compare(
-    entries: Sequence[records.LedgerRow], pods: Sequence[records.PodRow], devices: Sequence[records.DeviceRow]
-) -> shapes.LedgerAudit:
-    """The audit of open entries, against pods that have not ended. Pure."""
+def compare(entries: Sequence[records.LedgerRow], pods: Sequence[records.PodRow]) -> shapes.LedgerAudit:
+    """The audit of open entries, against pods that have not ended. Pure.
+
+    Memory is not summed up: what a device offers may shrink under work that runs, which is no fault of the books.
+    """
     held = {(pod.id, share.device): share for pod in pods for share in pod.shares}
-    faults = [*_unmatched(entries, held), *_over_full(entries, devices)]
+    faults = [*_unmatched(entries, held), *_over_full(entries)]
     return shapes.LedgerAudit(
         is_balanced=not faults,
         open_entries=len(entries),
@@ -59,21 +60,12 @@ def _unmatched(entries: Sequence[records.LedgerRow], held: dict[tuple[str, str],
     return faults
 
 
-def _over_full(entries: Sequence[records.LedgerRow], devices: Sequence[records.DeviceRow]) -> list[str]:
+def _over_full(entries: Sequence[records.LedgerRow]) -> list[str]:
     milli: dict[str, int] = defaultdict(int)
-    mib: dict[str, int] = defaultdict(int)
     for entry in entries:
         milli[entry.device] += entry.milli
-        mib[entry.device] += entry.mib
-    memory = {row.id: row.memory_mib for row in devices}
-    faults = [
+    return [
         f"device {id} is given away to {total} milli of {WHOLE_DEVICE_MILLI}"
         for id, total in sorted(milli.items())
         if total > WHOLE_DEVICE_MILLI
     ]
-    faults += [
-        f"device {id} has {memory[id]} MiB and {total} MiB of it are given away"
-        for id, total in sorted(mib.items())
-        if id in memory and total > memory[id]
-    ]
-    return faults

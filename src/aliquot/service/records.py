@@ -227,7 +227,7 @@ class DeviceRow:
 
 @dataclass(frozen=True, slots=True)
 class CredentialRow:
-    """The SHA-256 (`id`, hex) of a token, a sign-in code or a browser session, and whose it is. Never a secret itself."""
+    """The SHA-256 (`id`, hex) of a token, a sign-in code or a browser session, and whose it is; never the secret."""
 
     id: str
     kind: str

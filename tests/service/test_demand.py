@@ -1,0 +1,103 @@
+"""What the scheduler sees of what is stored."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from aliquot.core import lifecycle
+from aliquot.core.lifecycle import Phase
+from aliquot.core.model import PodState, Share
+from aliquot.service import demand, records
+from aliquot.wire import workloads as shapes
+from tests import builders
+
+SHARES = (Share("gpu-0", 500, 40),)
+ROW = records.WorkloadRow(
+    id="w",
+    name="job",
+    project="team",
+    definition=shapes.Definition(command=["true"], replicas=2),
+    request=builders.request("0.5"),
+    priority=25,
+    is_preemptible=True,
+    grace=timedelta(seconds=30),
+    back_off=timedelta(seconds=10),
+    actor="ann",
+    created=builders.NOW - timedelta(hours=2),
+    waiting_since=builders.NOW - timedelta(hours=1),
+)
+
+
+def pod(index: int, phase: shapes.PodPhase, *, attempt: int = 1, code: int | None = None) -> records.PodRow:
+    return records.PodRow(
+        id=demand.pod_id("w", attempt, index),
+        workload="w",
+        index=index,
+        attempt=attempt,
+        node="node-1",
+        bound=builders.NOW,
+        shares=SHARES,
+        phase=phase,
+        ending_since=builders.NOW if phase is shapes.PodPhase.ENDING else None,
+        exit_code=code,
+    )
+
+
+def test_one_that_waits_asks_for_all_its_replicas_under_ids_of_the_next_attempt() -> None:
+    row = replace(ROW, attempt=1)
+
+    seen = demand.demand(row, [pod(0, shapes.PodPhase.ENDED, code=0), pod(1, shapes.PodPhase.ENDED, code=1)])
+
+    assert [(one.id, one.index, one.state, one.request) for one in seen.pods] == [
+        ("w-2-0", 0, PodState.PENDING, ROW.request),
+        ("w-2-1", 1, PodState.PENDING, ROW.request),
+    ]
+    assert (seen.min_pods, seen.queue, seen.created) == (2, "team", ROW.waiting_since)
+
+
+def test_what_is_bound_or_runs_holds_its_place() -> None:
+    row = replace(ROW, phase=Phase.STARTING, attempt=1)
+
+    seen = demand.demand(row, [pod(1, shapes.PodPhase.BOUND), pod(0, shapes.PodPhase.RUNNING)])
+
+    assert [(one.index, one.state, one.node, one.shares) for one in seen.pods] == [
+        (0, PodState.RUNNING, "node-1", SHARES),
+        (1, PodState.RUNNING, "node-1", SHARES),
+    ]
+
+
+def test_a_replica_that_ended_well_is_not_missed() -> None:
+    row = replace(ROW, phase=Phase.RUNNING, attempt=1)
+
+    seen = demand.demand(row, [pod(0, shapes.PodPhase.RUNNING), pod(1, shapes.PodPhase.ENDED, code=0)])
+
+    assert [one.state for one in seen.pods] == [PodState.RUNNING, PodState.SUCCEEDED]
+    assert (seen.min_pods, seen.pods[1].shares) == (1, ())
+
+
+@pytest.mark.parametrize("phase", sorted(lifecycle.ENDING))
+def test_one_that_is_ended_only_gives_back_and_asks_for_nothing(phase: Phase) -> None:
+    row = replace(ROW, phase=phase, attempt=1)
+
+    seen = demand.demand(row, [pod(0, shapes.PodPhase.ENDING), pod(1, shapes.PodPhase.RUNNING)])
+
+    assert [(one.state, one.release_due) for one in seen.pods] == [
+        (PodState.RELEASING, builders.NOW + ROW.grace),
+        (PodState.RELEASING, None),
+    ]
+
+
+def test_pods_of_earlier_attempts_are_not_seen() -> None:
+    row = replace(ROW, phase=Phase.RUNNING, attempt=2)
+
+    seen = demand.demand(row, [pod(0, shapes.PodPhase.ENDED, code=1), pod(0, shapes.PodPhase.RUNNING, attempt=2)])
+
+    assert [one.id for one in seen.pods] == ["w-2-0"]
+
+
+def test_the_time_that_is_left_is_what_earlier_attempts_did_not_use() -> None:
+    row = replace(ROW, max_run_time=timedelta(hours=2), ran=timedelta(minutes=90))
+
+    assert demand.demand(row, ()).max_run_time == timedelta(minutes=30)
+    assert demand.demand(replace(row, ran=timedelta(hours=3)), ()).max_run_time == timedelta(0)
