@@ -79,9 +79,14 @@ async def test_a_read_sees_one_state_while_others_write(opened: store.SqlStore) 
 
 
 async def test_a_queue_that_is_too_long_is_refused_at_once_but_not_to_the_cluster(opened: store.SqlStore) -> None:
-    may_go_on = threading.Event()
-    writes = [asyncio.create_task(opened.write(lambda _: may_go_on.wait(60))) for _ in range(4)]
-    await asyncio.sleep(0)
+    has_begun, may_go_on = threading.Event(), threading.Event()
+
+    def hold(_: ports.Transaction) -> None:
+        has_begun.set()
+        may_go_on.wait(60)
+
+    writes = [asyncio.create_task(opened.write(hold)) for _ in range(4)]
+    await asyncio.to_thread(has_begun.wait, 60)
 
     with pytest.raises(errors.Unavailable) as caught:
         await opened.write(lambda tx: tx.facts.put(fact("a")))

@@ -39,9 +39,8 @@ async def test_a_stream_that_starts_now_tells_only_what_is_asked_for(world: worl
     stream = world.events.follow(ANN, None, filters={"noun": "project"})
 
     waiting = asyncio.ensure_future(anext(stream))
-    await asyncio.sleep(0)
     while not world.store._news._followers:
-        await asyncio.sleep(0)
+        await world.store.read(lambda tx: tx.events.count())
     await world.submit("job")
     await world.projects.create(ANN, project_shapes.ProjectNew(name="team-b"))
 
