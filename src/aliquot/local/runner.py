@@ -56,7 +56,8 @@ class Runner:
         self._boot = processes.boot_id()
         self._lock = threading.RLock()
         self._children: dict[str, subprocess.Popen[bytes]] = {}
-        self._launches: dict[str, records.Record] = {}
+        self._kept: dict[tuple[str, str], records.Record] = {}
+        """Records that never change once they are there: launch, claim and started, by pod and name."""
         self._over: dict[str, Observation] = {}
         self._numbers = itertools.count()
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -106,20 +107,24 @@ class Runner:
         Returns at once. A second call can only shorten the grace. A pod that nobody knows is no error: it is over.
         """
         folder = str(self.folder(pod))
-        launch = self._launch_of(pod)
+        launch = self._record(pod, records.LAUNCH)
         if launch is None or records.exists(folder, records.EXIT):
             return
         seconds = launch["grace_seconds"] if grace is None else grace.total_seconds()
         before = records.read(folder, records.END)
         if before is not None:
             seconds = min(seconds, before["grace_seconds"])
-        with contextlib.suppress(FileNotFoundError):  # ended and forgotten meanwhile
-            try:
-                records.replace(folder, records.END, {"grace_seconds": seconds, "at": time.time()})
-            except OSError as error:
-                if error.errno not in records.FULL_DISK or records.read(folder, records.CLAIM) is None:
-                    raise _disk_full(self.root) from error
-        claim = records.read(folder, records.CLAIM)
+        try:
+            records.replace(folder, records.END, {"grace_seconds": seconds, "at": time.time()})
+        except FileNotFoundError:  # ended and forgotten meanwhile
+            return
+        except OSError as error:
+            if error.errno not in records.FULL_DISK:
+                raise
+            # What runs can be told by a signal alone, with the grace of its launch.
+            if self._record(pod, records.CLAIM) is None:
+                raise _disk_full(self.root) from error
+        claim = self._record(pod, records.CLAIM)
         if claim is None:
             # Whoever claims it will see the wish, so that it never runs.
             with self._lock:
@@ -152,7 +157,8 @@ class Runner:
             folder.rename(gone)
         shutil.rmtree(gone, ignore_errors=True)
         with self._lock:
-            self._launches.pop(pod, None)
+            for name in (records.LAUNCH, records.CLAIM, records.STARTED):
+                self._kept.pop((pod, name), None)
             self._over.pop(pod, None)
 
     def pids(self, pod: str) -> list[int]:
@@ -196,7 +202,7 @@ class Runner:
             return sorted(entry.name for entry in entries if _NAME.fullmatch(entry.name) and entry.is_dir())
 
     def _tree_of(self, pod: str, rows: dict[int, processes.Process]) -> list[int]:
-        launch, claim = self._launch_of(pod), records.read(str(self.folder(pod)), records.CLAIM)
+        launch, claim = self._record(pod, records.LAUNCH), self._record(pod, records.CLAIM)
         if launch is None or claim is None or claim["boot"] != self._boot:
             return []
         found = set(limits.members(launch["limits"]["groups"]))
@@ -250,15 +256,15 @@ class Runner:
             return []
         available = sorted(os.sched_getaffinity(0))
         use: Counter[int] = Counter()
-        for pod, launch in list(self._launches.items()):
-            if pod not in self._over:
+        for (pod, name), launch in list(self._kept.items()):
+            if name == records.LAUNCH and pod not in self._over:
                 use.update(launch["limits"]["cpus"])
         return sorted(sorted(available, key=lambda cpu: (use[cpu], cpu))[: math.ceil(milli_cpus / 1000)])
 
     def _ensure_supervisor(self, pod: str) -> None:
         """Start a supervisor unless there was or is one. Two would do no harm: one of them would leave at once."""
         folder = str(self.folder(pod))
-        self._launch_of(pod)
+        self._record(pod, records.LAUNCH)
         if records.exists(folder, records.CLAIM) or records.lock_holder(folder) is not None:
             return
         child = self._children.get(pod)
@@ -276,23 +282,24 @@ class Runner:
         self._children[pod] = child
         self._watcher.watch(pod, child.pid)
 
-    def _launch_of(self, pod: str) -> records.Record | None:
-        launch = self._launches.get(pod)
-        if launch is None and _NAME.fullmatch(pod):
-            launch = records.read(str(self.folder(pod)), records.LAUNCH)
-            if launch is not None:
-                self._launches[pod] = launch
-        return launch
+    def _record(self, pod: str, name: str) -> records.Record | None:
+        """A record that never changes once it is there."""
+        record = self._kept.get((pod, name))
+        if record is None and _NAME.fullmatch(pod):
+            record = records.read(str(self.folder(pod)), name)
+            if record is not None:
+                self._kept[pod, name] = record
+        return record
 
     def _observe(self, pod: str) -> Observation | None:
         known = self._over.get(pod)
         if known is not None:
             return known
         folder = str(self.folder(pod))
-        launch = self._launch_of(pod)
+        launch = self._record(pod, records.LAUNCH)
         if launch is None:
             return None
-        claim = records.read(folder, records.CLAIM)
+        claim = self._record(pod, records.CLAIM)
         if claim is None:
             is_ending = records.exists(folder, records.END)
             return Observation(pod, launch["workload"], "starting", is_ending=is_ending)
@@ -307,7 +314,7 @@ class Runner:
 
     def _to_observation(self, pod: str, launch: records.Record, over: records.Record | None) -> Observation:
         folder = str(self.folder(pod))
-        started = records.read(folder, records.STARTED)
+        started = self._record(pod, records.STARTED)
         observation = Observation(
             pod,
             launch["workload"],
