@@ -5,14 +5,15 @@ so that a test can tell that there was something to judge.
 """
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from fractions import Fraction
 
 from aliquot.core.model import PodState, Promise, Snapshot, Workload
 from aliquot.core.plan import Code, Evict, Plan
 from aliquot.sim.cluster import Cycle
+from aliquot.sim.world import World
 from tests.sim import rooms
 from tests.sim.reasons import Facts, judge_reason
 from tests.sim.rooms import RESOURCES, Hold, Room, Vector
@@ -32,6 +33,10 @@ BARRED = frozenset(
 )
 
 
+Law = Callable[["Case"], int]
+"""Raises LawBroken, or says how many things it judged."""
+
+
 class LawBroken(AssertionError):
     """A cycle did what the rules forbid."""
 
@@ -40,6 +45,8 @@ class LawBroken(AssertionError):
 class Watch:
     """Judges every cycle of a cluster, and what only several cycles together can show."""
 
+    laws: "tuple[Law, ...] | None" = None
+    """Which are judged, all if none are named; circles always are."""
     judged: dict[str, int] = field(default_factory=dict)
     _outside: int = -1
     _takes: dict[str, set[str]] = field(default_factory=dict)
@@ -47,7 +54,7 @@ class Watch:
     def __call__(self, cycle: Cycle) -> None:
         """Judge one cycle."""
         case = Case(cycle)
-        for law in LAWS:
+        for law in LAWS if self.laws is None else self.laws:
             name = law.__name__
             self.judged[name] = self.judged.get(name, 0) + law(case)
         self._no_circle(cycle)
@@ -339,7 +346,7 @@ def _would_fit(case: Case, taker: Workload, places: list[Hold], holds: list[Hold
 
 def nothing_settled_is_taken(case: Case) -> int:
     """What a cycle starts or promises it does not evict, and nothing is evicted twice."""
-    settled = {one.workload for one in (*case.plan.binds, *case.plan.nominates)}
+    settled = {one.workload for one in case.plan.binds} | {one.workload for one in case.plan.nominates}
     takers = {one.beneficiary for one in case.plan.evicts}
     for one in case.plan.evicts:
         if one.workload in takers or (one.workload in settled and one.pod not in _surplus(case)):
@@ -462,14 +469,11 @@ LAWS = (
 )
 
 
-def ledger_is_even(entries: Iterable[object], held: dict[str, int]) -> None:
+def ledger_is_even(world: World) -> None:
     """What the ledger adds up to is what is held."""
-    sums: dict[str, int] = {}
-    for entry in entries:
-        device, milli = entry.device, entry.milli  # type: ignore[attr-defined]  # an Entry of the simulated cluster
-        sums[device] = sums.get(device, 0) + milli
+    sums: Counter[str] = Counter()
+    for entry in world.ledger:
+        sums[entry.device] += entry.milli
+    held = dict(world.held_by_device())
     if {id: amount for id, amount in sums.items() if amount} != held:
-        raise LawBroken(f"the ledger says {sums}, held are {held}")
-
-
-Fractions = dict[str, dict[str, Fraction]]
+        raise LawBroken(f"the ledger says {dict(sums)}, held are {held}")

@@ -139,10 +139,10 @@ def _arrivals(rng: random.Random, nodes: tuple[Node, ...], projects: list[Queue]
     release_takes = timedelta(seconds=rng.randint(1, 30))
     events = []
     for index in range(count):
-        is_early = index < count // 2
+        is_early = index < count * 3 // 5
         queue = rng.choice(borrowers if is_early else owners if rng.random() < 0.95 else projects)
         job = _job(rng, f"job-{index:02d}", queue, largest=largest)
-        if rng.random() < 0.8:
+        if rng.random() < 0.9:
             job = replace(job, release_takes=release_takes)
         if is_early:
             workload = replace(job.workload, is_preemptible=True, priority=25)
@@ -175,7 +175,7 @@ def _job(rng: random.Random, id: str, queue: Queue, *, largest: int) -> Job:
     )
     return Job(
         workload=workload,
-        run_time=timedelta(minutes=rng.choice((90, 240, 480, 900))),
+        run_time=timedelta(minutes=rng.choice((90, 240, 480, 900, 1800))),
         checkpoint_every=rng.choice((None, timedelta(minutes=10), timedelta(hours=1))),
         release_takes=timedelta(seconds=rng.randint(1, 30)),
     )
