@@ -166,9 +166,21 @@ def test_an_evicted_workload_waits_again_when_its_last_process_is_gone() -> None
 
 
 def test_what_finished_by_itself_just_before_it_was_to_end_is_completed() -> None:
-    turn = look(workload(Phase.EVICTING), [pod(0, PodPhase.ENDING)], ended(0))
+    told = pod(0, PodPhase.ENDING, ending_since=NOW - timedelta(seconds=5))
+
+    turn = look(workload(Phase.EVICTING), [told], ended(0, ago=6))
 
     assert turn.row.phase is Phase.SUCCEEDED
+
+
+def test_what_exits_with_0_because_it_was_told_to_end_is_not_completed() -> None:
+    told = pod(0, PodPhase.ENDING, ending_since=NOW - timedelta(seconds=5))
+
+    evicted = look(workload(Phase.EVICTING), [told], ended(0, ago=4))
+    stopped = look(workload(Phase.STOPPING), [told], ended(0, ago=4))
+
+    assert evicted.row.phase is Phase.PENDING
+    assert (stopped.row.phase, stopped.row.outcome) == (Phase.STOPPED, "stopped")
 
 
 def test_a_stopped_workload_says_how_its_process_ended() -> None:

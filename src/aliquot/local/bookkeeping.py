@@ -129,15 +129,9 @@ def _write_binds(tx: Transaction, binds: Sequence[Bind], snapshot: Snapshot, pen
             ports |= {port} if port is not None else set()
             _write_bind(tx, row, place, pods[place.pod].index, port=port, now=pen.now)
         where = ", ".join(sorted({place.node for place in places}))
-        devices = sum(len(place.shares) for place in places)
-        tx.events.put(
-            _event(
-                row,
-                "bound",
-                f"gets its place on {where}" + (f", {devices} shares of devices" if devices else ""),
-                pen.now,
-            )
-        )
+        milli = sum(share.milli for place in places for share in place.shares)
+        what = f", {quantities.format_milli(milli)} GPU" if milli else ""
+        tx.events.put(_event(row, "bound", f"gets its place on {where}{what}", pen.now))
 
 
 def _write_bind(

@@ -48,12 +48,7 @@ def look_over(row: WorkloadRow, pods: Sequence[PodRow], seen: Mapping[str, Obser
     while (signal := _signal(turn.row, turn.pods, now)) is not None:
         turn = _followed(turn, signal, now)
     turn = _with_wishes(turn, seen, now)
-    if turn.row.phase in lifecycle.FINISHED:
-        is_due = turn.row.ttl is not None and turn.row.finished is not None and turn.row.finished + turn.row.ttl <= now
-        return replace(
-            turn, row=replace(turn.row, is_deleting=turn.row.is_deleting or is_due), erases=_erases(turn, is_due)
-        )
-    return turn
+    return _with_end_of_life(turn, now) if turn.row.phase in lifecycle.FINISHED else turn
 
 
 def has_succeeded(pod: PodRow) -> bool:
@@ -67,8 +62,12 @@ def back_off(row: WorkloadRow) -> timedelta:
     return min(LONGEST_BACK_OFF, row.back_off * (1 << doublings))
 
 
-def _erases(turn: Turn, is_due: bool) -> bool:  # noqa: FBT001 - a fact that was just computed, not a switch
-    return (turn.row.is_deleting or is_due) and turn.row.deleted is None
+def _with_end_of_life(turn: Turn, now: datetime) -> Turn:
+    """A finished workload goes when it is to be deleted, or when its time to live is over."""
+    row = turn.row
+    is_due = row.ttl is not None and row.finished is not None and row.finished + row.ttl <= now
+    row = replace(row, is_deleting=row.is_deleting or is_due)
+    return replace(turn, row=row, erases=row.is_deleting and row.deleted is None)
 
 
 def _observed(pod: PodRow, sight: Observation | None, now: datetime) -> PodRow:
@@ -142,7 +141,7 @@ def _signal(row: WorkloadRow, pods: Sequence[PodRow], now: datetime) -> Signal |
     if row.phase in lifecycle.ENDING:
         if len(over) < len(pods):
             return None
-        has_finished = bool(pods) and all(has_succeeded(pod) for pod in pods)
+        has_finished = bool(pods) and all(has_succeeded(pod) and not _was_told_before(pod) for pod in pods)
         return Signal.SUCCEEDED if has_finished and lifecycle.is_possible(row.phase, Signal.SUCCEEDED) else Signal.GONE
     if row.phase is Phase.PENDING:
         return Signal.TIME_LIMIT if row.max_run_time is not None and row.ran >= row.max_run_time else None
@@ -158,6 +157,11 @@ def _signal(row: WorkloadRow, pods: Sequence[PodRow], now: datetime) -> Signal |
     if row.phase is Phase.STARTING and all(pod.phase in {PodPhase.RUNNING, PodPhase.ENDED} for pod in pods):
         return Signal.STARTED
     return None
+
+
+def _was_told_before(pod: PodRow) -> bool:
+    """Whether it was told to end before it ended. Many programs save and exit with 0 then: that is no success."""
+    return pod.ending_since is not None and pod.ended is not None and pod.ended > pod.ending_since
 
 
 def _failure(row: WorkloadRow, failed: Sequence[PodRow]) -> Signal:
