@@ -86,7 +86,7 @@ def test_replicas_that_run_are_not_taken_away() -> None:
 
 
 def test_the_way_it_competes_is_set() -> None:
-    changes = [
+    changes: list[Change] = [
         change.SetPriority("job", 99),
         change.SetPreemptible("job", is_preemptible=False),
         change.SetPool("job", "lab"),

@@ -491,6 +491,37 @@ def test_unlimited_cpu_does_not_stand_in_the_way_of_a_gpu_quota() -> None:
     assert len(plan(taken).evicts) == 4
 
 
+def test_who_would_pass_its_quota_of_one_resource_reclaims_no_other() -> None:
+    # b has a GPU quota and no CPU quota; the two CPUs that are free are due to c, which waits for more.
+    taken = snapshot(
+        node(cpu="8"),
+        queue("a", "4"),
+        queue("b", "4", cpu=builders.claim("0")),
+        queue("c", "0", cpu=builders.claim("8")),
+        *full("a"),
+        running(job("c0", "c", None, cpu="6"), "node-1"),
+        job("c1", "c", None, cpu="4"),
+        job("b0", "b", cpu="2"),
+    )
+
+    assert not plan(taken).evicts
+
+
+def test_what_is_short_and_due_to_the_victims_queue_protects_it() -> None:
+    # a is over its GPU quota, yet within its CPU quota, and c waits for CPU.
+    taken = snapshot(
+        node(cpu="8"),
+        queue("a", "4", cpu=builders.claim("8")),
+        queue("b", "4"),
+        queue("c", "0", cpu=builders.claim("0")),
+        *[running(job(f"a{n}", "a", cpu="1"), f"node-1:{n}") for n in range(8)],
+        job("c0", "c", None, cpu="4"),
+        job("b0", "b"),
+    )
+
+    assert not plan(taken).evicts
+
+
 def test_a_stepwise_loop_between_two_cohorts_does_not_start() -> None:
     # Reported of another scheduler: 300 in all, quotas 150, 150 and 0; 250 and 50 run, 50 more are asked.
     taken = snapshot(
