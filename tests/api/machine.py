@@ -202,6 +202,7 @@ def here(
     offered: Sequence[Node] = EIGHT,
     facts: server.ServerFacts | None = None,
     most_waiting: int = db.MOST_WAITING,
+    port: int = 0,
 ) -> Iterator[Here]:
     """A live server over a machine with these nodes, whose default project may use them all."""
     worlds: list[World] = []
@@ -219,7 +220,7 @@ def here(
         finally:
             store.close()
 
-    with serving.serve(build) as live:
+    with serving.serve(build, port=port) as live:
         yield Here(live, worlds[0])
 
 

@@ -46,7 +46,7 @@ class Guard:
         connection = requests.HTTPConnection(scope)
         careful = _with_headers(send)
         try:
-            check_host(connection.headers.get("host", ""), self._hosts)
+            check_host(connection.headers.getlist("host"), self._hosts)
             if scope["path"].startswith("/api/") and scope["path"] not in OPEN:
                 connection.state.actor = await authenticate(self._access, connection)
         except errors.AliquotError as error:
@@ -55,11 +55,12 @@ class Guard:
         await self._app(scope, receive, careful)
 
 
-def check_host(header: str, hosts: frozenset[str]) -> None:
+def check_host(headers: list[str], hosts: frozenset[str]) -> None:
     """Raises UnknownHost unless the Host header names this server: a name of another site may be made to point here."""
-    named = _HOST.fullmatch(header)
+    named = _HOST.fullmatch(headers[0]) if len(headers) == 1 else None
     if named is None or named["name"].strip("[]").rstrip(".").lower() not in hosts:
-        raise problems.UnknownHost(f"this server is not called {header!r}", field="Host", valid=sorted(hosts))
+        said = ", ".join(headers) or "nothing"
+        raise problems.UnknownHost(f"this server is not called {said!r}", field="Host", valid=sorted(hosts))
 
 
 async def authenticate(known: access.Access, connection: requests.HTTPConnection) -> access.Actor:

@@ -37,8 +37,10 @@ _CODES = {
     HTTPStatus.METHOD_NOT_ALLOWED: "method-not-allowed",
     HTTPStatus.UNSUPPORTED_MEDIA_TYPE: "unsupported-media-type",
 }
-INTERNAL_ERROR = 1011
-"""The close code of a websocket whose server failed (RFC 6455)."""
+POLICY_VIOLATION = 1008
+"""The close code of a websocket whose client said what it may not (RFC 6455)."""
+_MOST_REASON_BYTES = 120  # 123 by RFC 6455
+_CONNECTING = websockets.WebSocketState.CONNECTING
 _UNFORESEEN = "something went wrong inside the server; its log says what"
 
 log = structlog.get_logger(__name__)
@@ -58,10 +60,14 @@ class OtherOrigin(errors.Forbidden):
 
 def register(app: fastapi.FastAPI) -> None:
     """Make the app answer with problems, whatever goes wrong."""
-    app.add_exception_handler(errors.AliquotError, _on_known)
-    app.add_exception_handler(fastapi_exceptions.RequestValidationError, _on_known)
-    app.add_exception_handler(fastapi_exceptions.WebSocketRequestValidationError, _on_known)
-    app.add_exception_handler(starlette_exceptions.HTTPException, _on_known)
+    on_known: Any = _on_known  # Any: Starlette has no type for a handler of requests and of websockets
+    for known in (
+        errors.AliquotError,
+        fastapi_exceptions.RequestValidationError,
+        fastapi_exceptions.WebSocketRequestValidationError,
+        starlette_exceptions.HTTPException,
+    ):
+        app.add_exception_handler(known, on_known)
     app.add_exception_handler(Exception, _on_unforeseen)
 
 
@@ -117,14 +123,12 @@ def _respond(problem: records.Problem, headers: Mapping[str, str]) -> responses.
     return responses.Response(body, status_code=problem.status, media_type=MEDIA_TYPE, headers=dict(headers))
 
 
-async def _on_known(connection: requests.Request | websockets.WebSocket, error: Exception) -> responses.Response:
+async def _on_known(connection: requests.Request | websockets.WebSocket, error: Exception) -> responses.Response | None:
     response = _answer_known(connection, error)
-    if isinstance(connection, websockets.WebSocket):
-        if connection.application_state is websockets.WebSocketState.CONNECTING:
-            await connection.send_denial_response(response)
-        else:
-            await connection.close(INTERNAL_ERROR, str(error)[:100])
-    return response
+    if isinstance(connection, requests.Request) or connection.application_state is _CONNECTING:
+        return response  # Of a websocket that was not accepted yet it is the denial.
+    await connection.close(POLICY_VIOLATION, str(error).encode()[:_MOST_REASON_BYTES].decode(errors="ignore"))
+    return None
 
 
 def _answer_known(connection: requests.HTTPConnection, error: Exception) -> responses.Response:

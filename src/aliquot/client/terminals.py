@@ -3,6 +3,7 @@
 Promises: reading and writing may happen in two threads; closing a session ends the program that was opened for it.
 """
 
+import contextlib
 import json
 from collections.abc import Iterator
 from types import TracebackType
@@ -21,9 +22,10 @@ _STREAMS: dict[int, Stream] = {1: "stdout", 2: "stderr"}
 class Session:
     """An open terminal. Iterate over it for what comes; `exit_code` is set when that ends."""
 
-    def __init__(self, socket: sockets.ClientConnection, url: str) -> None:
+    def __init__(self, socket: sockets.ClientConnection, url: str, *, until_closed: contextlib.ExitStack) -> None:
         self._socket = socket
         self._url = url
+        self._until_closed = until_closed
         self.exit_code: int | None = None
 
     def __enter__(self) -> Self:
@@ -65,7 +67,7 @@ class Session:
 
     def close(self) -> None:
         """Let go."""
-        self._socket.close()
+        self._until_closed.close()
 
     def _send(self, frame: bytes | str) -> None:
         try:
@@ -77,8 +79,9 @@ class Session:
 def open_session(sender: transport.Transport, call: transport.Call) -> Session:
     """Open a websocket. Raises the error with which the server denied it, or Unavailable."""
     url = f"ws{sender.url.removeprefix('http')}{transport.PREFIX}{call.path}?{transport.encode(call.query)}"
+    until_closed = contextlib.ExitStack()
     try:
-        socket = sockets.connect(
+        connecting = sockets.connect(
             url,
             additional_headers={"Authorization": f"Bearer {sender.token}"},
             open_timeout=sender.timeout,
@@ -86,8 +89,9 @@ def open_session(sender: transport.Transport, call: transport.Call) -> Session:
             compression=None,
             proxy=None if sender.is_local else True,
         )
+        socket = until_closed.enter_context(connecting)
     except exceptions.InvalidStatus as error:
         raise transport.rebuild(error.response.status_code, bytes(error.response.body or b"")) from error
     except (OSError, TimeoutError, exceptions.WebSocketException) as error:
         raise errors.Unavailable(f"nothing answers at {sender.url}: {error}", code="no-server") from error
-    return Session(socket, sender.url)
+    return Session(socket, sender.url, until_closed=until_closed)
