@@ -21,6 +21,6 @@ def describe(audit: records.LedgerAudit) -> str:
     """The audit in words."""
     held, entered = (quantities.format_milli(amount) for amount in (audit.held_milli_gpus, audit.ledger_milli_gpus))
     verdict = "balanced" if audit.is_balanced else "NOT balanced"
-    entries = words.plural(audit.open_entries, "open entry", "open entries")
-    lines = [f"The ledger is {verdict}: pods hold {held} GPU, {entries} add up to {entered}."]
+    entries = words.plural(audit.open_entries, "open entry adds", "open entries add")
+    lines = [f"The ledger is {verdict}: pods hold {held} GPU, {entries} up to {entered}."]
     return "\n".join([*lines, *(f"  {fault}" for fault in audit.faults)])

@@ -14,6 +14,7 @@ Command = TypeVar("Command", bound=Callable[..., object])
 
 _UNITS = {"gpu": "devices: 4, 0.5", "cpu": "cores: 16", "memory": "64Gi"}
 UNLIMITED = "unlimited"
+_COUNT = click.IntRange(0, 1_000_000)
 NONE = "none"
 
 
@@ -22,11 +23,11 @@ def options(command: Command) -> Command:
     command = click.option(
         "--pool", default=DEFAULT_POOL, show_default=True, help="The node pool that the terms are for."
     )(command)
-    command = click.option("--priority", type=int, help="Who is served first from what is left over.")(command)
+    command = click.option("--priority", type=_COUNT, help="Who is served first from what is left over.")(command)
     for resource in reversed(RESOURCES):
         unit = _UNITS[resource]
         command = click.option(f"--{resource}-limit", help=f"The most it may hold at once ({unit}), or none.")(command)
-        command = click.option(f"--{resource}-weight", type=int, help="Its claim on what is left over.")(command)
+        command = click.option(f"--{resource}-weight", type=_COUNT, help="Its claim on what is left over.")(command)
         command = click.option(f"--{resource}-quota", help=f"What it is guaranteed ({unit}), or unlimited.")(command)
     return command
 

@@ -67,4 +67,4 @@ def foresee(answer: shapes.DryRun) -> str:
             return f"It would start{places} in the place of {evicted}, which would be evicted. Nothing was created."
         case _:
             message = answer.reason.message if answer.reason else "the engine gives no reason"
-            return f"It would wait: {message} Nothing was created."
+            return f"It would wait: {message}. Nothing was created."

@@ -8,6 +8,7 @@ import click
 
 from aliquot.cli import connection, output, pages, words
 from aliquot.core import errors, guarantees, lifecycle, priorities, quantities
+from aliquot.wire import faults
 from aliquot.wire import workloads as shapes
 
 COLUMNS = (
@@ -74,8 +75,9 @@ def update(target: connection.Target, layout: output.Format, **asked: Any) -> No
     if not given:
         raise errors.InvalidInput("nothing to change was given", valid=[f"--{name}" for name in asked])
     _check_amounts(given)
+    change = faults.read(shapes.WorkloadUpdate, given)
     client = connection.open_client()
-    detail = client.update_workload(target.ref, shapes.WorkloadUpdate(**given), project=target.project)
+    detail = client.update_workload(target.ref, change, project=target.project)
     output.write(detail, layout, lambda _: f"{detail.name} changed: it is {detail.phase}")
 
 
@@ -163,10 +165,7 @@ def describe(detail: shapes.WorkloadDetail, *, now: datetime) -> str:
             ("Asks for", _asks(detail)),
             ("Priority", f"{priorities.describe(detail.priority)}, {_preemptible(detail)}"),
             ("Submitted", f"{words.ago(detail.created, now)} by {detail.actor}"),
-            (
-                "Ran",
-                f"{words.seconds(detail.ran_seconds)} in {words.plural(detail.attempt, 'attempt')}{_mishaps(detail)}",
-            ),
+            ("Ran", _ran(detail)),
             ("Ended", words.ago(detail.finished, now) if detail.finished else ""),
             ("Time limit", what.max_run_time or ""),
             ("Command", _shortened(_command(what))),
@@ -216,6 +215,12 @@ def _exit(pod: shapes.PodView) -> str:
     if pod.exit_signal:
         return f"signal {pod.exit_signal}"
     return pod.exit_kind if pod.exit_code is None else f"code {pod.exit_code}"
+
+
+def _ran(detail: shapes.WorkloadDetail) -> str:
+    if not detail.attempt:
+        return "not yet"
+    return f"{words.seconds(detail.ran_seconds)} in {words.plural(detail.attempt, 'attempt')}{_mishaps(detail)}"
 
 
 def _asks(detail: shapes.WorkloadDetail) -> str:
