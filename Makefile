@@ -85,13 +85,6 @@ bench: ## Measure what the project promises in seconds
 	@[ -f bench/run.py ] || { echo 'make bench: there is no bench/run.py yet, so nothing was measured' >&2; exit 1; }
 	@$(BIN)/python bench/run.py $(ARGS)
 
-.PHONY: notebook
-notebook: ## Install JupyterLab and start it as a workspace on the server that is up
-	@$(PYTHON) tools/setup.py examples notebook
-	@$(BIN)/aliquot submit examples/notebook.yaml
-	@$(BIN)/aliquot wait notebook --for running
-	@until $(BIN)/aliquot logs notebook | grep -m1 JupyterLab; do $(BIN)/aliquot wait notebook --timeout 1s >/dev/null 2>&1 || [ $$? = 124 ]; done
-
 .PHONY: docs
 docs: ## Build the documentation into site/, broken links being errors
 	@$(PYTHON) tools/setup.py docs

@@ -1,6 +1,6 @@
 """Starts JupyterLab as a workspace, on the port that Aliquot allots, and prints the URL at which it is reached.
 
-    make notebook
+    make notebook && aliquot submit examples/notebook.yaml && aliquot logs -f notebook
 
 Only this machine can reach it, and only with the token in the URL, which is made anew at each start.
 """
