@@ -6,6 +6,7 @@ import hypothesis
 import pytest
 import schemathesis
 from hypothesis import strategies as st
+from schemathesis.specs.openapi import checks
 
 from aliquot.api import app as api
 from aliquot.api import description
@@ -14,6 +15,10 @@ from tests.api.raw import with_token
 
 ENDLESS = {"streamEvents", "followLogs"}
 EXAMPLES = 12
+
+# What the document cannot say is refused too (an unknown project, a cursor of another list): a request that it allows
+# need not be accepted; every other check holds. A tar stream is made up as any bytes are.
+schemathesis.serializer.alias("application/x-tar", "application/octet-stream")
 
 NAMES = {one["operationId"] for one in description.operations(api.assemble().openapi())}
 
@@ -41,7 +46,7 @@ def test_an_operation_answers_made_up_requests_as_the_document_says(
     @hypothesis.given(case=st.one_of(valid, broken))
     def ask(case: Any) -> None:  # Any: as above
         response = case.call(base_url=live.url, headers=with_token())
-        case.validate_response(response)
+        case.validate_response(response, excluded_checks=[checks.positive_data_acceptance])
         assert response.status_code < 500
 
     ask()

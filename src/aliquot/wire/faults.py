@@ -70,7 +70,16 @@ def refusal(problems: Sequence[records.FieldProblem]) -> errors.InvalidInput:
 
 def explain(found: Iterable[ErrorDetails], document: object, *, model: object = None) -> list[records.FieldProblem]:
     """One problem for each field at fault, in the order of the document's shape."""
-    return merge([_problem(error, _path_in(document, error["loc"], error["type"]), model) for error in found])
+    problems: list[records.FieldProblem] = []
+    for error in found:
+        path = _path_in(document, error["loc"], error["type"])
+        one = _problem(error, path, model)
+        is_member = len(path) < len(error["loc"]) and "[key]" not in error["loc"]
+        if is_member and problems and problems[-1].field == one.field:
+            # Each member of a union gives its own error: whatever one of them would take is valid.
+            one = one.model_copy(update={"message": _either(problems.pop().message, one.message)})
+        problems.append(one)
+    return merge(problems)
 
 
 def merge(problems: Iterable[records.FieldProblem]) -> list[records.FieldProblem]:
@@ -81,8 +90,7 @@ def merge(problems: Iterable[records.FieldProblem]) -> list[records.FieldProblem
         if before is None:
             merged[one.field] = one
         elif one.message not in before.message:
-            # Each member of a union gives its own error: whatever one of them would take is valid.
-            merged[one.field] = before.model_copy(update={"message": _either(before.message, one.message)})
+            merged[one.field] = before.model_copy(update={"message": f"{before.message}; {one.message}"})
     return list(merged.values())
 
 
@@ -95,7 +103,7 @@ def write_path(path: Sequence[str | int]) -> str:
 
 
 def _either(before: str, other: str) -> str:
-    return f"{before} or {other.removeprefix('must be ')}"
+    return before if other in before else f"{before} or {other.removeprefix('must be ')}"
 
 
 def _path_in(document: object, location: Sequence[str | int], kind: str) -> list[str | int]:
