@@ -61,6 +61,9 @@ def judge_reason(facts: Facts, workload: Workload, reason: Reason, now: datetime
         return None if reason.code is Code.WAITING_FOR_RELEASE else "it has a promise"
     if reason.code is Code.BACKING_OFF:
         return None if workload.not_before is not None and workload.not_before > now else "nothing holds it back"
+    if reason.code is Code.NO_SUCH_QUEUE:
+        leaves = {one.id for one in facts.before.queues} - {one.parent for one in facts.before.queues}
+        return "its project is there" if workload.queue in leaves else None
     if any(pod.state is PodState.RELEASING for pod in workload.pods):
         return None if reason.code is Code.WAITING_FOR_RELEASE else "pods of its own are ending"
     over_limit, over_quota = _over(facts, workload, rooms.limit), _over(facts, workload, rooms.quota)
