@@ -185,3 +185,27 @@ async def test_audit_records_are_found_by_who_and_what(world: worlds.World) -> N
 
     assert {one.verb for one in found.items} == {"suspend", "create"}
     assert {(one.origin, one.outcome) for one in found.items} == {("test", "done")}
+
+
+async def test_what_was_refused_is_in_the_audit_with_the_code_of_the_refusal(world: worlds.World) -> None:
+    await world.submit("job")
+    for refused in (
+        world.projects.delete(ANN, "default"),
+        world.projects.create(ANN, project_shapes.ProjectNew(name="default")),
+        world.submit("job"),
+    ):
+        with pytest.raises(errors.Conflict):
+            await refused
+    await world.workloads.stop(ANN, "job")
+    with pytest.raises(errors.Conflict):
+        await world.workloads.resume(ANN, "job")
+
+    found = (await world.audit.list(ANN, worlds.everything())).items
+
+    refusals = {(one.verb, one.noun, one.subject, one.outcome) for one in found if one.outcome != "done"}
+    assert refusals == {
+        ("delete", "project", "default", "not-empty"),
+        ("create", "project", "default", "name-taken"),
+        ("create", "workload", "job", "name-taken"),
+        ("resume", "workload", "job", "cannot-resume"),
+    }

@@ -1,6 +1,7 @@
 """Workloads, from submission to deletion, against a real store and the real scheduler."""
 
 import asyncio
+import pathlib
 from datetime import timedelta
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 
 from aliquot.core import errors
 from aliquot.core.lifecycle import Phase
+from aliquot.db import store as db
 from aliquot.service import paging
 from aliquot.wire import projects as project_shapes
 from aliquot.wire import workloads as shapes
@@ -145,9 +147,25 @@ async def test_a_key_that_comes_from_many_at_once_makes_one_workload(world: worl
 
 
 @pytest.mark.slow  # a thousand transactions take some seconds
-async def test_a_thousand_submissions_of_fifty_clients_make_a_thousand_workloads(world: worlds.World) -> None:
+async def test_a_thousand_submissions_of_fifty_clients_make_a_thousand_workloads(tmp_path: pathlib.Path) -> None:
+    # A file, so that readers and the writer have threads and connections of their own; and a short queue.
+    store = db.open_store(tmp_path / "one.db", most_waiting=40)
+    world = await worlds.World(store).prepare()
+
+    async def submit_until_taken(name: str) -> str:
+        while True:
+            try:
+                detail, _ = await world.workloads.submit(ANN, definition(name=name, gpu="0.5"), key=name)
+            except errors.Unavailable:
+                # The queue is full: it has moved on when the next event is there.
+                changes = store.changes()
+                await anext(changes)
+                await anext(changes)
+            else:
+                return detail.id
+
     async def client(number: int) -> list[str]:
-        return [(await world.submit(f"job-{number}-{index}", gpu="0.5")).id for index in range(20)]
+        return [await submit_until_taken(f"job-{number}-{index}") for index in range(20)]
 
     made = await asyncio.gather(*(client(number) for number in range(50)))
 
@@ -156,6 +174,7 @@ async def test_a_thousand_submissions_of_fifty_clients_make_a_thousand_workloads
     assert {row.id for row in await world.rows()} == ids
     page = await world.workloads.list(ANN, paging.ListRequest(limit=10))
     assert (page.total, len(page.items)) == (1000, 10)
+    store.close()
 
 
 async def test_our_own_variables_are_not_kept(world: worlds.World) -> None:

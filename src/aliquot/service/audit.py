@@ -1,10 +1,13 @@
 """Audit records: who did what, to what, from where, with what outcome. And the one way in which a change is noted.
 
-Promises: a change, its event and its audit record are in the same transaction.
+Promises: a change, its event and its audit record are in the same transaction; a change that is refused because of the
+state of things leaves a record, too.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
+from aliquot.core import errors
 from aliquot.service import access, paging, ports, records
 from aliquot.wire import base
 from aliquot.wire import records as shapes
@@ -66,6 +69,23 @@ class Journal:
                     project=noted.project,
                 )
             )
+
+    async def write(
+        self,
+        store: ports.Store,
+        actor: access.Actor,
+        change: Change,
+        *,
+        work: Callable[[ports.Transaction], ports.Result],
+    ) -> ports.Result:
+        """Do `work` in a transaction, which notes the change itself. What is refused because of the state of things is
+        noted here, on its own: its transaction is undone."""
+        try:
+            return await store.write(work)
+        except (errors.Conflict, errors.Forbidden) as error:
+            refused = replace(change, outcome=error.stable_code, detail=error.message)
+            await store.write(lambda tx: self.record(tx, actor, change=refused))
+            raise
 
 
 LISTABLE = paging.Listable(

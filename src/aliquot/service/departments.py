@@ -47,7 +47,7 @@ class Departments:
             self._journal.record(tx, actor, change=audit.Change("create", "department", row.id), noted=noted)
             return _view(tx, row)
 
-        return await self._write(work)
+        return await self._write(actor, audit.Change("create", "department", new.name), work)
 
     async def update(self, actor: access.Actor, ref: str, change: shapes.QueueUpdate) -> shapes.DepartmentView:
         """Change its terms. Setting the GPU quota ends `follows_machine`."""
@@ -62,7 +62,7 @@ class Departments:
             self._journal.record(tx, actor, change=done, noted=noted)
             return _view(tx, row)
 
-        return await self._write(work)
+        return await self._write(actor, audit.Change("update", "department", ref), work)
 
     async def delete(self, actor: access.Actor, ref: str) -> None:
         """Remove it. Raises Conflict while a project is in it."""
@@ -80,10 +80,12 @@ class Departments:
             noted = audit.Noted("deleted", f"was deleted by {actor.name}", row.name)
             self._journal.record(tx, actor, change=audit.Change("delete", "department", row.id), noted=noted)
 
-        await self._write(work)
+        await self._write(actor, audit.Change("delete", "department", ref), work)
 
-    async def _write(self, work: Callable[[ports.Transaction], ports.Result]) -> ports.Result:
-        result = await self._store.write(work)
+    async def _write(
+        self, actor: access.Actor, change: audit.Change, work: Callable[[ports.Transaction], ports.Result]
+    ) -> ports.Result:
+        result = await self._journal.write(self._store, actor, change, work=work)
         self._cluster.wake()
         return result
 

@@ -53,7 +53,7 @@ class Projects:
             self._journal.record(tx, actor, change=audit.Change("create", "project", row.id), noted=noted)
             return _view(tx, row)
 
-        return await self._write(work)
+        return await self._write(actor, audit.Change("create", "project", new.name), work)
 
     async def update(self, actor: access.Actor, ref: str, change: shapes.QueueUpdate) -> shapes.ProjectView:
         """Change its terms. Setting the GPU quota ends `follows_machine`."""
@@ -68,7 +68,7 @@ class Projects:
             self._journal.record(tx, actor, change=done, noted=noted)
             return _view(tx, row)
 
-        return await self._write(work)
+        return await self._write(actor, audit.Change("update", "project", ref), work)
 
     async def delete(self, actor: access.Actor, ref: str) -> None:
         """Remove it; what its workloads used stays known. Raises Conflict while one of them is unfinished."""
@@ -85,10 +85,12 @@ class Projects:
             noted = audit.Noted("deleted", f"was deleted by {actor.name}", row.name, row.id)
             self._journal.record(tx, actor, change=audit.Change("delete", "project", row.id), noted=noted)
 
-        await self._write(work)
+        await self._write(actor, audit.Change("delete", "project", ref), work)
 
-    async def _write(self, work: Callable[[ports.Transaction], ports.Result]) -> ports.Result:
-        result = await self._store.write(work)
+    async def _write(
+        self, actor: access.Actor, change: audit.Change, work: Callable[[ports.Transaction], ports.Result]
+    ) -> ports.Result:
+        result = await self._journal.write(self._store, actor, change, work=work)
         self._cluster.wake()
         return result
 

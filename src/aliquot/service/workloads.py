@@ -65,21 +65,22 @@ class Workloads:
         taken = intake.read(definition)
         nodes = await self._cluster.nodes()
 
-        def work(tx: ports.Transaction) -> tuple[records.WorkloadRow, bool]:
+        def work(tx: ports.Transaction) -> tuple[shapes.WorkloadDetail, bool]:
             seen = _seen(tx, actor, key, body=taken.definition)
             if seen is not None:
-                return seen, False
+                return self._show(tx, seen, nodes), False
             row = self._new(tx, actor, taken, key=key)
             _admit(tx, row, nodes)
             tx.workloads.put(row)
             noted = audit.Noted("submitted", f"was submitted by {actor.name}", row.name, row.project)
             self._journal.record(tx, actor, change=audit.Change("create", "workload", row.id), noted=noted)
-            return row, True
+            return self._show(tx, row, nodes), True
 
-        row, is_new = await self._store.write(work)
+        attempt = audit.Change("create", "workload", definition.name or "")
+        detail, is_new = await self._journal.write(self._store, actor, attempt, work=work)
         if is_new:
             self._cluster.wake()
-        return await self._detail(row, nodes), is_new
+        return detail, is_new
 
     async def dry_run(self, actor: access.Actor, definition: shapes.Definition) -> shapes.DryRun:
         """What submitting would do now."""
@@ -120,8 +121,7 @@ class Workloads:
         nodes = await self._cluster.nodes()
 
         def work(tx: ports.Transaction) -> shapes.WorkloadDetail:
-            row = find.workload(tx, ref, project=project)
-            return views.detail(row, tx.pods.find(workload=row.id), self._book(tx, nodes))
+            return self._show(tx, find.workload(tx, ref, project=project), nodes)
 
         return await self._store.read(work)
 
@@ -154,7 +154,8 @@ class Workloads:
             self._journal.record(tx, actor, change=audit.Change("update", "workload", row.id, detail=said), noted=noted)
             return after
 
-        row = await self._store.write(work)
+        attempt = audit.Change("update", "workload", ref)
+        row = await self._journal.write(self._store, actor, attempt, work=work)
         self._cluster.wake()
         return await self._detail(row, nodes)
 
@@ -187,7 +188,8 @@ class Workloads:
             self._journal.record(tx, actor, change=audit.Change("delete", "workload", row.id), noted=noted)
             return after
 
-        row = await self._store.write(work)
+        attempt = audit.Change("delete", "workload", ref)
+        row = await self._journal.write(self._store, actor, attempt, work=work)
         self._cluster.wake()
         return await self._detail(row, await self._cluster.nodes()) if find.is_visible(row) else None
 
@@ -217,7 +219,8 @@ class Workloads:
             self._journal.record(tx, actor, change=audit.Change(str(signal), "workload", row.id), noted=noted)
             return after
 
-        row = await self._store.write(work)
+        attempt = audit.Change(str(signal), "workload", ref)
+        row = await self._journal.write(self._store, actor, attempt, work=work)
         self._cluster.wake()
         return await self._detail(row, await self._cluster.nodes())
 
@@ -258,10 +261,10 @@ class Workloads:
         )
 
     async def _detail(self, row: records.WorkloadRow, nodes: Sequence[Node]) -> shapes.WorkloadDetail:
-        def work(tx: ports.Transaction) -> shapes.WorkloadDetail:
-            return views.detail(row, tx.pods.find(workload=row.id), self._book(tx, nodes))
+        return await self._store.read(lambda tx: self._show(tx, row, nodes))
 
-        return await self._store.read(work)
+    def _show(self, tx: ports.Transaction, row: records.WorkloadRow, nodes: Sequence[Node]) -> shapes.WorkloadDetail:
+        return views.detail(row, tx.pods.find(workload=row.id), self._book(tx, nodes))
 
     def _book(self, tx: ports.Transaction, nodes: Sequence[Node]) -> views.Book:
         config = self._config
