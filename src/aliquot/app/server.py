@@ -10,12 +10,12 @@ import contextlib
 import fcntl
 import json
 import os
+import signal
 import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import FrameType
 
 import structlog
 import uvicorn
@@ -222,17 +222,30 @@ class _Server:
 
 
 class _Uvicorn(uvicorn.Server):
-    """Ends open streams as soon as it is told to end; it would wait for them otherwise."""
+    """Ends open streams as soon as it is told to end; it would wait for them otherwise.
+
+    Its own way with signals is to raise them again at the end, which would kill the process before it has cleaned up.
+    """
 
     def __init__(self, config: uvicorn.Config, *, on_exit: Callable[[], None]) -> None:
         super().__init__(config)
         self._on_exit = on_exit
-        self._here = asyncio.get_running_loop()
 
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """A signal came."""
-        super().handle_exit(sig, frame)
-        self._here.call_soon_threadsafe(self._on_exit)
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """SIGTERM and SIGINT end the server, a second one at once."""
+        here = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            here.add_signal_handler(number, self._end, number)
+        try:
+            yield
+        finally:
+            for number in (signal.SIGTERM, signal.SIGINT):
+                here.remove_signal_handler(number)
+
+    def _end(self, number: signal.Signals) -> None:
+        self.handle_exit(number, None)
+        self._on_exit()
 
 
 @contextlib.asynccontextmanager

@@ -43,13 +43,14 @@ class Submitter(threading.Thread):
     """Submits the jobs one by one while servers come and go: as many as it may, each again until it is taken."""
 
     def __init__(self, asked: client.Client) -> None:
-        super().__init__()
-        self._asked = asked
+        super().__init__(daemon=True)
+        self.asked = asked
         self._may = threading.Semaphore(0)
 
     def allow(self, count: int) -> None:
         """So many more may be submitted."""
-        self._may.release(count)
+        for _ in range(count):
+            self._may.release()
 
     def run(self) -> None:
         """Submit all of them."""
@@ -59,7 +60,7 @@ class Submitter(threading.Thread):
             definition = shapes.Definition(name=name, command=["/bin/sh", "-c", COUNT], gpu="0.5")
             while True:
                 try:
-                    self._asked.submit_workload(definition, key=name)
+                    self.asked.submit_workload(definition, key=name)
                     break
                 except errors.Unavailable:
                     time.sleep(0.05)
@@ -87,6 +88,7 @@ def test_jobs_survive_every_death_of_the_server(tmp_path: pathlib.Path) -> None:
 
     with served.serving(data, "--devices", "4xH100", "--port", str(port)) as server:
         submitter.join()
+        submitter.asked.close()
         for number in range(JOBS):
             server.wait_phase(f"job-{number}", "succeeded", "failed", "stopped")
         check(server)
