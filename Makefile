@@ -58,7 +58,7 @@ fix: ## Format, and correct what ruff can correct
 	@$(BIN)/ruff format
 
 .PHONY: ci
-ci: check conformance test ## All that must pass before a change lands
+ci: check conformance deaths test ## All that must pass before a change lands
 
 .PHONY: conformance
 conformance:
@@ -78,6 +78,11 @@ golden: ## Write the goldens of the tests anew; review the diff
 prop: ## Search long for a broken law: the property tests with many more cases
 	@$(PYTHON) tools/setup.py dev examples
 	@HYPOTHESIS_PROFILE=prop $(PYTEST) -n auto --dist worksteal --timeout 3600 -m '(hypothesis or days) and not machine' $(ARGS)
+
+.PHONY: deaths
+deaths: ## Kill the server 200 times between intent, start, record and exit; lose nothing
+	@$(PYTHON) tools/setup.py dev examples
+	@ALIQUOT_TEST_DEATHS=200 $(PYTEST) tests/machine/server/test_crashes.py $(ARGS)
 
 .PHONY: bench
 bench: ## Measure what the project promises in seconds

@@ -105,6 +105,8 @@ def _greet_running(found: discovery.Server) -> None:
         status, link = asked.get_status(), asked.create_sign_in_link()
     print(f"Aliquot runs already at {status.url} (pid {status.pid}, data in {status.data_directory}).")
     print(f"  devices   {status.devices.description}")
+    if status.devices.count:
+        print(f"  shares    {status.devices.guarantee}: {guarantees.describe(status.devices.guarantee)}")
     print(f"  limits    {status.limits}")
     print(f"  command   {_command()}")
     print(f"  sign in   {link.url}  (once, within 15 minutes)", flush=True)
