@@ -25,7 +25,7 @@ def running(here: machine.Here, asked: client.Client) -> str:
 
 
 def test_a_program_gets_its_input_and_gives_output_errors_and_exit_code(asked: client.Client, running: str) -> None:
-    everything = bytes(range(256)) * 300
+    everything = bytes(range(256)) * 4096
 
     with asked.exec_workload(running, ["sort", "-r", "ä b"]) as session:
         session.write(b"one")
@@ -159,6 +159,14 @@ def test_a_copy_in_may_be_larger_than_any_other_body(here: machine.Here, asked: 
 
     pod, path, content = here.world.pods.unpacked[-1]
     assert (pod, path, len(content)) == (f"{running}-1-1", "data", 10 * 2**20)
+
+
+def test_a_copy_that_is_refused_says_why_however_much_is_left_to_send(asked: client.Client) -> None:
+    waiting = asked.submit_workload(workloads.Definition(command=["true"], gpu="8")).id
+    chunk = b"\0" * 2**20
+
+    with pytest.raises(errors.Conflict, match="run"):
+        asked.write_files(waiting, "data", (chunk for _ in range(64)))
 
 
 def test_only_a_tar_stream_is_copied_in(live: serving.Live, running: str) -> None:

@@ -28,6 +28,15 @@ def test_a_server_that_is_busy_is_asked_again_after_the_time_it_named() -> None:
     assert all(3 * 0.75 <= pause <= 3 * 1.25 for pause in script.pauses)
 
 
+def test_a_proxy_whose_server_is_away_is_asked_again() -> None:
+    away = (502, b"<html>Bad Gateway", {"Retry-After": "2"})
+
+    with scripts.scripted(away, HEALTHY) as script, script.client() as asked:
+        assert asked.health_check().status == "ok"
+
+    assert 2 * 0.75 <= script.pauses[0] <= 2 * 1.25
+
+
 def test_a_change_is_sent_again_when_the_server_says_that_it_was_busy() -> None:
     view = {"id": "1", "name": "a", "department": "d", "created": "2030-01-01T00:00:00Z", "pools": {}, "waiting": 0}
     done: scripts.Answer = (201, json.dumps(view | {"running": 0, "followsMachine": False}).encode(), {})
@@ -126,9 +135,9 @@ KNOWN = [
 
 @pytest.mark.parametrize("error", KNOWN, ids=lambda error: f"{type(error).__name__}-{error.stable_code}")
 def test_an_error_comes_out_of_the_client_as_it_went_into_the_api(error: errors.AliquotError) -> None:
-    status, body, _ = scripts.problem(error)
+    status, body, headers = scripts.problem(error)
 
-    again = transport.rebuild(status, body)
+    again = transport.rebuild(status, body, after=headers.get("retry-after"))
 
     assert type(again) is type(error)
     assert (again.message, again.stable_code, again.field) == (error.message, error.stable_code, error.field)

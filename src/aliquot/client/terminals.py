@@ -15,6 +15,8 @@ from websockets.sync import client as sockets
 from aliquot.client import transport
 from aliquot.core import errors
 
+# A server closes a websocket on which a frame is larger than 16 MiB (uvicorn's default).
+MOST_BYTES = 2**20
 Stream = Literal["stdout", "stderr"]
 _STREAMS: dict[int, Stream] = {1: "stdout", 2: "stderr"}
 
@@ -54,8 +56,8 @@ class Session:
 
     def write(self, data: bytes) -> None:
         """Bytes for its standard input. What it does not read any more is dropped."""
-        if data:
-            self._send(data)
+        for start in range(0, len(data), MOST_BYTES):
+            self._send(data[start : start + MOST_BYTES])
 
     def end_input(self) -> None:
         """There is no more standard input."""

@@ -13,7 +13,6 @@ from typing import Any
 from urllib import parse
 
 import httpx2
-import pydantic
 
 from aliquot.core import errors
 from aliquot.wire import base, records
@@ -22,6 +21,8 @@ PREFIX = "/api/v1"
 MOST_TRIES = 8
 MOST_SECONDS_BETWEEN = 10.0
 _IDEMPOTENT = frozenset({"GET", "PUT", "PATCH", "DELETE"})
+_FROM_PROXIES = frozenset({502, 503, 504})
+"""What a proxy answers while the server behind it starts again."""
 _LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
 
 Pairs = Sequence[tuple[str, str]]
@@ -102,7 +103,7 @@ class Transport:
                 continue
             if response.status_code < 400:
                 return response
-            fault = rebuild(response.status_code, response.content)
+            fault = rebuild(response.status_code, response.content, after=response.headers.get("Retry-After"))
             self._pause(fault, attempt, is_safe=isinstance(fault, errors.Unavailable))
         raise AssertionError("the last try returns or raises")  # pragma: no cover
 
@@ -121,7 +122,7 @@ class Transport:
                 timeout=httpx2.Timeout(self.timeout, read=timeout, write=timeout),
             ) as response:
                 if response.status_code >= 400:
-                    raise rebuild(response.status_code, response.read())
+                    raise rebuild(response.status_code, response.read(), after=response.headers.get("Retry-After"))
                 yield response
         except httpx2.TransportError as error:
             raise self.broken(error) from error
@@ -175,16 +176,18 @@ def segment(text: str) -> str:
     return parse.quote(text, safe="").replace(".", "%2E") if text.strip(".") == "" else parse.quote(text, safe="")
 
 
-def rebuild(status: int, content: bytes) -> errors.AliquotError:
-    """The error that a problem tells of."""
+def rebuild(status: int, content: bytes, *, after: str | None = None) -> errors.AliquotError:
+    """The error that a problem tells of. `after`: the Retry-After header."""
+    seconds = int(after) if after is not None and after.isdecimal() else 1
     try:
         problem = records.Problem.model_validate_json(content)
-    except pydantic.ValidationError:
-        return errors.AliquotError(f"the answer is HTTP {status} and not from Aliquot", code="not-aliquot")
+    except ValueError:
+        said = f"the answer is HTTP {status} and not from Aliquot"
+        if status in _FROM_PROXIES:
+            return errors.Unavailable(said, retry_after_seconds=seconds, code="not-aliquot")
+        return errors.AliquotError(said, code="not-aliquot")
     if status == 503:
-        seconds = problem.details.get("retryAfterSeconds", 1)
-        after = seconds if isinstance(seconds, int) else 1
-        return errors.Unavailable(problem.detail, retry_after_seconds=after, code=problem.code)
+        return errors.Unavailable(problem.detail, retry_after_seconds=seconds, code=problem.code)
     kind = _CLASSES.get(problem.code) or _BY_STATUS.get(status, errors.AliquotError)
     details = dict(problem.details)
     if len(problem.errors) > 1:
