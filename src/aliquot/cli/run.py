@@ -268,6 +268,8 @@ class Dialogue:
                     self._shown_attempt = 0
             finally:
                 self._watch.line.is_raw = False
+        if keyboard.has_left:
+            terminal.write("stderr", b"\n")  # The program may have left the cursor anywhere.
         return keyboard.has_left
 
     def _sieve(self, data: bytes) -> bytes | None:

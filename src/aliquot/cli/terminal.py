@@ -52,7 +52,8 @@ def raw() -> Iterator[None]:
     """Every key goes to the program, none is acted upon here."""
     before = termios.tcgetattr(0)
     try:
-        tty.setraw(0)
+        # What was typed before is for the program: it is not thrown away.
+        tty.setraw(0, termios.TCSADRAIN)
         yield
     finally:
         termios.tcsetattr(0, termios.TCSADRAIN, before)

@@ -123,7 +123,7 @@ class Watch:
 
     def say_end(self) -> None:
         """Say how it ended, where the exit code alone would not tell."""
-        if self.view.outcome in {None, "completed", "failed"}:
+        if self.is_evicted or self.view.outcome in {None, "completed", "failed"}:
             return
         message = next((pod.exit_message for pod in reversed(self.view.pods) if pod.exit_message), None)
         why = f": {message}" if message and self.view.phase is lifecycle.Phase.FAILED else ""
@@ -151,7 +151,7 @@ class Watch:
         now = time.monotonic()
         if self._away_since is None:
             self._away_since = now
-            self.line.say(f"{error.message}; the job goes on without it, trying again")
+            self.line.say("the server does not answer; the job goes on without it, trying again")
         elif now - self._away_since > PATIENCE_SECONDS:
             raise error
 

@@ -29,7 +29,10 @@ if TYPE_CHECKING:
 
 PACKET_BYTES = 131_072
 _BACKLOG = 16
-EARLY_BYTES = 65_536
+# What a program can write before whoever started it has attached, on a busy machine; held in memory until then.
+EARLY_BYTES = 1 << 20
+_EARLY_PIECE = 65_536
+_EARLY_LOST = b"[earlier output is in the log]\r\n"
 STILL_SECONDS = 1.0
 
 
@@ -51,6 +54,7 @@ class Control:
         # Whoever is to be a pod's terminal attaches a moment after its start, and must not miss the first prompt.
         self._has_terminal = supervisor.launch["stdin"] == "pty"
         self._early: bytearray | None = bytearray() if self._has_terminal else None
+        self._has_lost_early = False
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._listener.setblocking(False)
         folder = os.open(supervisor.folder, os.O_PATH | os.O_CLOEXEC)
@@ -94,7 +98,9 @@ class Control:
         packet = (b"e" if stream == "stderr" else b"o") + data
         if self._early is not None:
             self._early += data
-            del self._early[:-EARLY_BYTES]
+            if len(self._early) > EARLY_BYTES:
+                self._has_lost_early = True
+                del self._early[:-EARLY_BYTES]
         for asker in [asker for asker in self._askers.values() if asker.is_attached]:
             self._pass_on(asker, packet)
 
@@ -122,11 +128,18 @@ class Control:
             stdin = self._supervisor.stdin
             asker.is_attached = True
             self._tell(asker, {"has_stdin": stdin is not None}, [] if stdin is None else [stdin])
-            early, self._early = self._early, None
-            if early:
-                self._pass_on(asker, b"o" + early)
+            self._pass_on_early(asker)
         elif request["do"] == "close-stdin":
             self._supervisor.close_stdin()
+
+    def _pass_on_early(self, asker: _Asker) -> None:
+        early, self._early = self._early or bytearray(), None
+        if self._has_lost_early:
+            early[:0] = _EARLY_LOST
+            self._has_lost_early = False
+        for start in range(0, len(early), _EARLY_PIECE):
+            if asker.connection.fileno() in self._askers:
+                self._pass_on(asker, b"o" + early[start : start + _EARLY_PIECE])
 
     def _pass_on(self, asker: _Asker, packet: bytes) -> None:
         try:
