@@ -6,7 +6,7 @@ Promises: HTML alone, no script, nothing from elsewhere; every text that a user 
 
 import html
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from string import Template
@@ -43,9 +43,9 @@ p { margin: .25rem 0 } .quiet { color: var(--quiet) } .good { color: var(--good)
 .notice { border-left: 3px solid var(--bad); padding-left: .6rem; margin: .8rem 0 }
 code { font: 13px ui-monospace, monospace } .scroll { overflow-x: auto }
 table { border-collapse: collapse; width: 100% }
-th { text-align: left; font-weight: 600; color: var(--quiet); white-space: nowrap }
+th { text-align: start; font-weight: 600; color: var(--quiet); white-space: nowrap }
 th, td { padding: .28rem .8rem .28rem 0; border-bottom: 1px solid var(--line); vertical-align: top }
-td { overflow-wrap: anywhere } .number { text-align: right; white-space: nowrap } .name { font-weight: 600 }
+td { overflow-wrap: anywhere } .number, th.number { text-align: end; white-space: nowrap } .name { font-weight: 600 }
 meter { width: 6rem; vertical-align: middle }
 button { font: inherit; color: var(--accent); background: none; border: 0; padding: 0; cursor: pointer }
 form { margin-left: auto }
@@ -124,7 +124,7 @@ def _head(state: records.Status) -> str:
 def _devices(devices: Sequence[nodes.DeviceView], state: records.Status) -> list[str]:
     if not devices:
         return ["<h2>Devices</h2>", '<p class="quiet">None: work that asks for no GPU runs.</p>']
-    heads = ["Device", "Model", "Memory", "Held", "Use", "Share is", "By"]
+    heads = ["Device", "Model", "Memory", "Held", "Use", "Guarantee", "By"]
     rows = [
         [
             _Cell(f"{device.node}/{device.index}", "name"),
@@ -137,7 +137,8 @@ def _devices(devices: Sequence[nodes.DeviceView], state: records.Status) -> list
         ]
         for device in devices
     ]
-    return [f"<h2>{state.devices.count} devices</h2>", _table(heads, rows)]
+    count = f"{state.devices.count} device{'' if state.devices.count == 1 else 's'}"
+    return [f"<h2>{count}</h2>", _table(heads, rows)]
 
 
 def _use(device: nodes.DeviceView) -> str:
@@ -188,8 +189,10 @@ def _when(time: datetime) -> str:
     return f"{time.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
-def _table(heads: Iterable[str], rows: Iterable[Iterable[_Cell]]) -> str:
-    head = "".join(f'<th scope="col">{html.escape(text)}</th>' for text in heads)
+def _table(heads: Sequence[str], rows: Sequence[Sequence[_Cell]]) -> str:
+    """A table; the head of a column of numbers stands above them."""
+    kinds = [' class="number"' if cell.kind == "number" else "" for cell in rows[0]]
+    head = "".join(f'<th scope="col"{kind}>{html.escape(text)}</th>' for text, kind in zip(heads, kinds, strict=True))
     body = "\n".join(f"<tr>{''.join(_cell(cell) for cell in row)}</tr>" for row in rows)
     return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table></div>'
 
