@@ -378,6 +378,7 @@ def works(world: Snapshot, changes: Iterable[change.Change]) -> list[change.Chan
 ENDS_BY_ITSELF = frozenset({Code.BACKING_OFF, Code.WAITING_FOR_RELEASE, Code.NO_SUCH_QUEUE})
 
 
+@pytest.mark.slow  # Each of fifty worlds is planned dozens of times, once for each change that is tried.
 @hypothesis.given(worlds())
 def test_a_suggestion_always_works_and_where_any_change_does_there_is_one(world: Snapshot) -> None:
     found = explained(world)

@@ -27,5 +27,6 @@ def test_on_random_days_every_law_holds_and_no_job_is_evicted_in_a_circle(shard:
     assert verdict.evicting_cycles >= LEAST_EVICTING * verdict.cycles, verdict
 
 
+@pytest.mark.slow  # It lives through the same day twice.
 def test_a_day_is_the_same_each_time() -> None:
     assert judge.judge_day(7) == judge.judge_day(7)
