@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -295,3 +296,42 @@ def test_a_row_of_another_scope_is_neither_taken_nor_seen() -> None:
     with pytest.raises(ValueError, match="does not belong"):
         tried(other, lambda tx: tx.ledger.put(entry("1")))
     other.close()
+
+
+HOT: list[tuple[str, tuple[ports.Where, ...]]] = [
+    ("workloads", (ports.Where("finished", "is", None), ports.Where("deleted", "eq", None))),
+    ("workloads", (ports.Where("is_deleting", "eq", True), ports.Where("deleted", "eq", None))),
+    ("workloads", (ports.Where("ttl", "ne", None), ports.Where("deleted", "eq", None))),
+    ("workloads", (ports.Where("actor", "eq", "ann"), ports.Where("key", "eq", "k"))),
+    ("workloads", (ports.Where("name", "eq", "job"), ports.Where("deleted", "eq", None))),
+    ("pods", (ports.Where("workload", "in", ["a", "b"]),)),
+    ("pods", (ports.Where("phase", "in", ["bound", "running", "ending"]),)),
+    ("pods", (ports.Where("ended", "is", None),)),
+    ("ledger", (ports.Where("closed", "is", None),)),
+    ("ledger", (ports.Where("closed", "is", None), ports.Where("pod", "eq", "p"))),
+    ("ledger", (ports.Where("project", "eq", "p"),)),
+    ("events", (ports.Where("subject", "eq", "s"),)),
+]
+
+
+@pytest.mark.parametrize(("name", "where"), HOT)
+def test_what_every_cycle_asks_is_answered_from_an_index(
+    opened: store.SqlStore, name: str, where: tuple[ports.Where, ...]
+) -> None:
+    asked: list[tuple[str, Any]] = []  # Any: the parameters of a statement
+
+    def work(tx: ports.Transaction) -> list[str]:
+        table = getattr(tx, name)
+        sa.event.listen(table._connection, "before_cursor_execute", lambda *said: asked.append(said[2:4]))
+        table.find(*where)
+        statement, parameters = asked[0]
+        plan = table._connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)
+        return [str(row[-1]) for row in plan]
+
+    plan = tried(opened, work)
+
+    # An index over open rows alone may be read from end to end: there are few of them, however long the past is.
+    found = [line for line in plan if not line.startswith("USE TEMP B-TREE")]
+    partial = ("ix_workloads_open", "ix_workloads_ttl", "ix_pods_open", "ix_ledger_open")
+    assert found != []
+    assert [line for line in found if not line.startswith("SEARCH") and not line.endswith(partial)] == []

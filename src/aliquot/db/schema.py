@@ -10,6 +10,9 @@ import sqlalchemy as sa
 from aliquot.db import codec
 from aliquot.service import records
 
+# The scope comes last in every key and index. It has one value today, and without statistics SQLite takes any two
+# columns that are compared for a good choice: it would read all rows of the scope and not the few of one workload.
+
 # Names for what SQL would leave unnamed: a migration must be able to say which one it drops.
 metadata = sa.MetaData(
     naming_convention={
@@ -47,7 +50,7 @@ def _kind(name: str, row: type, *extra: sa.schema.SchemaItem, key: str = "id", r
     scope = [sa.Column(part, sa.Text(), nullable=False) for part in codec.SCOPE]
     if key == "id":
         made = [sa.Column(one.name, one.kind, nullable=one.is_nullable) for one in columns]
-        extra = (sa.PrimaryKeyConstraint(*codec.SCOPE, key), *extra)
+        extra = (sa.PrimaryKeyConstraint(key, *codec.SCOPE), *extra)
         table = sa.Table(name, metadata, *scope, *made, *extra)
     else:
         # Given by the store, growing, never used twice. SQLite numbers only a column of its type INTEGER.
@@ -59,19 +62,26 @@ def _kind(name: str, row: type, *extra: sa.schema.SchemaItem, key: str = "id", r
 
 
 def _index(*names: str) -> sa.Index:
-    return sa.Index(None, *codec.SCOPE, *names)
+    return sa.Index(None, *names, *codec.SCOPE)
+
+
+def _partial(name: str, *names: str, where: str) -> sa.Index:
+    """An index over the few rows of which this holds: what the loop asks for in every cycle must not cost more as the
+    past grows."""
+    condition = sa.text(where)
+    return sa.Index(name, *names, *codec.SCOPE, sqlite_where=condition, postgresql_where=condition)
 
 
 def _unique(name: str, *names: str, where: str | None = None) -> sa.Index:
     condition = None if where is None else sa.text(where)
-    return sa.Index(name, *codec.SCOPE, *names, unique=True, sqlite_where=condition, postgresql_where=condition)
+    return sa.Index(name, *names, *codec.SCOPE, unique=True, sqlite_where=condition, postgresql_where=condition)
 
 
 def _parent(column: str, table: str) -> sa.ForeignKeyConstraint:
     # Deferred: within a transaction the order of writing is free, at its end the parent must be there.
     return sa.ForeignKeyConstraint(
-        [*codec.SCOPE, column],
-        [f"{table}.{part}" for part in (*codec.SCOPE, "id")],
+        [column, *codec.SCOPE],
+        [f"{table}.{part}" for part in ("id", *codec.SCOPE)],
         deferrable=True,
         initially="DEFERRED",
     )
@@ -95,14 +105,21 @@ WORKLOADS = _kind(
     _index("name"),
     _index("created"),
     _index("project", "created"),
-    _index("is_deleting"),
+    _partial("ix_workloads_open", "id", where="finished IS NULL"),
+    _partial("ix_workloads_deleting", "is_deleting", where="deleted IS NULL"),
+    _partial("ix_workloads_ttl", "id", where="ttl IS NOT NULL AND deleted IS NULL"),
     rules=(
         Rule(("project", "name"), "name-taken", "an unfinished workload of the project has this name", "name"),
         Rule(("actor", "key"), "idempotency-key-reused", "the idempotency key was used", "key"),
     ),
 )
 PODS = _kind(
-    "pods", records.PodRow, _index("workload", "attempt", "index"), _index("phase"), _parent("workload", "workloads")
+    "pods",
+    records.PodRow,
+    _index("workload", "attempt", "index"),
+    _index("phase"),
+    _partial("ix_pods_open", "id", where="ended IS NULL"),
+    _parent("workload", "workloads"),
 )
 PROMISES = _kind("promises", records.PromiseRow)
 LEDGER = _kind(
@@ -111,7 +128,7 @@ LEDGER = _kind(
     _unique("uq_ledger_open", "pod", "device", where="closed IS NULL"),
     _index("workload"),
     _index("project"),
-    _index("closed"),
+    _partial("ix_ledger_open", "id", where="closed IS NULL"),
     rules=(Rule(("pod", "device"), "ledger-open-twice", "the pod has an open entry for this device", "device"),),
 )
 RECEIPTS = _kind("receipts", records.ReceiptRow, _index("workload"), _index("project"), _index("evicted"))

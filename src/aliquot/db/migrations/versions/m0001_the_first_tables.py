@@ -23,10 +23,10 @@ def upgrade() -> None:
         sa.Column("subject", sa.Text(), nullable=False),
         sa.Column("outcome", sa.Text(), nullable=False),
         sa.Column("detail", sa.Text(), nullable=False),
-        sa.PrimaryKeyConstraint("tenant", "cluster", "id", name=op.f("pk_audit")),
+        sa.PrimaryKeyConstraint("id", "tenant", "cluster", name=op.f("pk_audit")),
     )
-    op.create_index(op.f("ix_audit_tenant_cluster_subject"), "audit", ["tenant", "cluster", "subject"], unique=False)
-    op.create_index(op.f("ix_audit_tenant_cluster_time"), "audit", ["tenant", "cluster", "time"], unique=False)
+    op.create_index(op.f("ix_audit_subject_tenant_cluster"), "audit", ["subject", "tenant", "cluster"], unique=False)
+    op.create_index(op.f("ix_audit_time_tenant_cluster"), "audit", ["time", "tenant", "cluster"], unique=False)
 
     op.create_table(
         "cordons",
@@ -35,7 +35,7 @@ def upgrade() -> None:
         sa.Column("id", sa.Text(), nullable=False),
         sa.Column("actor", sa.Text(), nullable=False),
         sa.Column("since", sa.BigInteger(), nullable=False),
-        sa.PrimaryKeyConstraint("tenant", "cluster", "id", name=op.f("pk_cordons")),
+        sa.PrimaryKeyConstraint("id", "tenant", "cluster", name=op.f("pk_cordons")),
     )
     op.create_table(
         "credentials",
@@ -46,13 +46,13 @@ def upgrade() -> None:
         sa.Column("actor", sa.Text(), nullable=False),
         sa.Column("created", sa.BigInteger(), nullable=False),
         sa.Column("expires", sa.BigInteger(), nullable=True),
-        sa.PrimaryKeyConstraint("tenant", "cluster", "id", name=op.f("pk_credentials")),
+        sa.PrimaryKeyConstraint("id", "tenant", "cluster", name=op.f("pk_credentials")),
     )
     op.create_index(
-        op.f("ix_credentials_tenant_cluster_expires"), "credentials", ["tenant", "cluster", "expires"], unique=False
+        op.f("ix_credentials_expires_tenant_cluster"), "credentials", ["expires", "tenant", "cluster"], unique=False
     )
     op.create_index(
-        op.f("ix_credentials_tenant_cluster_kind"), "credentials", ["tenant", "cluster", "kind"], unique=False
+        op.f("ix_credentials_kind_tenant_cluster"), "credentials", ["kind", "tenant", "cluster"], unique=False
     )
 
     op.create_table(
@@ -65,7 +65,7 @@ def upgrade() -> None:
         sa.Column("model", sa.Text(), nullable=False),
         sa.Column("memory_mib", sa.BigInteger(), nullable=False),
         sa.Column("is_simulated", sa.Boolean(), nullable=False),
-        sa.PrimaryKeyConstraint("tenant", "cluster", "id", name=op.f("pk_devices")),
+        sa.PrimaryKeyConstraint("id", "tenant", "cluster", name=op.f("pk_devices")),
     )
     op.create_table(
         "events",
@@ -82,8 +82,8 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("sequence", name=op.f("pk_events")),
         sqlite_autoincrement=True,
     )
-    op.create_index(op.f("ix_events_tenant_cluster_project"), "events", ["tenant", "cluster", "project"], unique=False)
-    op.create_index(op.f("ix_events_tenant_cluster_subject"), "events", ["tenant", "cluster", "subject"], unique=False)
+    op.create_index(op.f("ix_events_project_tenant_cluster"), "events", ["project", "tenant", "cluster"], unique=False)
+    op.create_index(op.f("ix_events_subject_tenant_cluster"), "events", ["subject", "tenant", "cluster"], unique=False)
 
     op.create_table(
         "facts",
@@ -91,7 +91,7 @@ def upgrade() -> None:
         sa.Column("cluster", sa.Text(), nullable=False),
         sa.Column("id", sa.Text(), nullable=False),
         sa.Column("value", sa.Text(), nullable=False),
-        sa.PrimaryKeyConstraint("tenant", "cluster", "id", name=op.f("pk_facts")),
+        sa.PrimaryKeyConstraint("id", "tenant", "cluster", name=op.f("pk_facts")),
     )
     op.create_table(
         "ledger",
@@ -107,17 +107,24 @@ def upgrade() -> None:
         sa.Column("opened", sa.BigInteger(), nullable=False),
         sa.Column("closed", sa.BigInteger(), nullable=True),
         sa.Column("used_milli_seconds", sa.BigInteger(), nullable=True),
-        sa.PrimaryKeyConstraint("tenant", "cluster", "id", name=op.f("pk_ledger")),
+        sa.PrimaryKeyConstraint("id", "tenant", "cluster", name=op.f("pk_ledger")),
     )
-    op.create_index(op.f("ix_ledger_tenant_cluster_closed"), "ledger", ["tenant", "cluster", "closed"], unique=False)
-    op.create_index(op.f("ix_ledger_tenant_cluster_project"), "ledger", ["tenant", "cluster", "project"], unique=False)
     op.create_index(
-        op.f("ix_ledger_tenant_cluster_workload"), "ledger", ["tenant", "cluster", "workload"], unique=False
+        "ix_ledger_open",
+        "ledger",
+        ["id", "tenant", "cluster"],
+        unique=False,
+        sqlite_where=sa.text("closed IS NULL"),
+        postgresql_where=sa.text("closed IS NULL"),
+    )
+    op.create_index(op.f("ix_ledger_project_tenant_cluster"), "ledger", ["project", "tenant", "cluster"], unique=False)
+    op.create_index(
+        op.f("ix_ledger_workload_tenant_cluster"), "ledger", ["workload", "tenant", "cluster"], unique=False
     )
     op.create_index(
         "uq_ledger_open",
         "ledger",
-        ["tenant", "cluster", "pod", "device"],
+        ["pod", "device", "tenant", "cluster"],
         unique=True,
         sqlite_where=sa.text("closed IS NULL"),
         postgresql_where=sa.text("closed IS NULL"),
@@ -134,7 +141,7 @@ def upgrade() -> None:
         sa.Column("expires", sa.BigInteger(), nullable=False),
         sa.Column("waits_for", sa.JSON(none_as_null=True), nullable=False),
         sa.Column("may_evict", sa.Boolean(), nullable=False),
-        sa.PrimaryKeyConstraint("tenant", "cluster", "id", name=op.f("pk_promises")),
+        sa.PrimaryKeyConstraint("id", "tenant", "cluster", name=op.f("pk_promises")),
     )
     op.create_table(
         "queues",
@@ -147,21 +154,21 @@ def upgrade() -> None:
         sa.Column("terms", sa.JSON(none_as_null=True), nullable=False),
         sa.Column("follows_machine", sa.Boolean(), nullable=False),
         sa.ForeignKeyConstraint(
-            ["tenant", "cluster", "department"],
-            ["queues.tenant", "queues.cluster", "queues.id"],
-            name=op.f("fk_queues_tenant"),
+            ["department", "tenant", "cluster"],
+            ["queues.id", "queues.tenant", "queues.cluster"],
+            name=op.f("fk_queues_department"),
             initially="DEFERRED",
             deferrable=True,
         ),
-        sa.PrimaryKeyConstraint("tenant", "cluster", "id", name=op.f("pk_queues")),
+        sa.PrimaryKeyConstraint("id", "tenant", "cluster", name=op.f("pk_queues")),
     )
     op.create_index(
-        op.f("ix_queues_tenant_cluster_department"), "queues", ["tenant", "cluster", "department"], unique=False
+        op.f("ix_queues_department_tenant_cluster"), "queues", ["department", "tenant", "cluster"], unique=False
     )
     op.create_index(
         "uq_queues_department",
         "queues",
-        ["tenant", "cluster", "name"],
+        ["name", "tenant", "cluster"],
         unique=True,
         sqlite_where=sa.text("department IS NULL"),
         postgresql_where=sa.text("department IS NULL"),
@@ -169,7 +176,7 @@ def upgrade() -> None:
     op.create_index(
         "uq_queues_project",
         "queues",
-        ["tenant", "cluster", "name"],
+        ["name", "tenant", "cluster"],
         unique=True,
         sqlite_where=sa.text("department IS NOT NULL"),
         postgresql_where=sa.text("department IS NOT NULL"),
@@ -192,16 +199,16 @@ def upgrade() -> None:
         sa.Column("beneficiary", sa.Text(), nullable=True),
         sa.Column("beneficiary_name", sa.Text(), nullable=True),
         sa.Column("rejected", sa.JSON(none_as_null=True), nullable=False),
-        sa.PrimaryKeyConstraint("tenant", "cluster", "id", name=op.f("pk_receipts")),
+        sa.PrimaryKeyConstraint("id", "tenant", "cluster", name=op.f("pk_receipts")),
     )
     op.create_index(
-        op.f("ix_receipts_tenant_cluster_evicted"), "receipts", ["tenant", "cluster", "evicted"], unique=False
+        op.f("ix_receipts_evicted_tenant_cluster"), "receipts", ["evicted", "tenant", "cluster"], unique=False
     )
     op.create_index(
-        op.f("ix_receipts_tenant_cluster_project"), "receipts", ["tenant", "cluster", "project"], unique=False
+        op.f("ix_receipts_project_tenant_cluster"), "receipts", ["project", "tenant", "cluster"], unique=False
     )
     op.create_index(
-        op.f("ix_receipts_tenant_cluster_workload"), "receipts", ["tenant", "cluster", "workload"], unique=False
+        op.f("ix_receipts_workload_tenant_cluster"), "receipts", ["workload", "tenant", "cluster"], unique=False
     )
 
     op.create_table(
@@ -239,28 +246,49 @@ def upgrade() -> None:
         sa.Column("reason", sa.JSON(none_as_null=True), nullable=True),
         sa.Column("is_deleting", sa.Boolean(), nullable=False),
         sa.Column("deleted", sa.BigInteger(), nullable=True),
-        sa.PrimaryKeyConstraint("tenant", "cluster", "id", name=op.f("pk_workloads")),
+        sa.PrimaryKeyConstraint("id", "tenant", "cluster", name=op.f("pk_workloads")),
     )
     op.create_index(
-        op.f("ix_workloads_tenant_cluster_created"), "workloads", ["tenant", "cluster", "created"], unique=False
+        op.f("ix_workloads_created_tenant_cluster"), "workloads", ["created", "tenant", "cluster"], unique=False
     )
     op.create_index(
-        op.f("ix_workloads_tenant_cluster_is_deleting"), "workloads", ["tenant", "cluster", "is_deleting"], unique=False
-    )
-    op.create_index(op.f("ix_workloads_tenant_cluster_name"), "workloads", ["tenant", "cluster", "name"], unique=False)
-    op.create_index(
-        op.f("ix_workloads_tenant_cluster_phase"), "workloads", ["tenant", "cluster", "phase"], unique=False
-    )
-    op.create_index(
-        op.f("ix_workloads_tenant_cluster_project_created"),
+        "ix_workloads_deleting",
         "workloads",
-        ["tenant", "cluster", "project", "created"],
+        ["is_deleting", "tenant", "cluster"],
         unique=False,
+        sqlite_where=sa.text("deleted IS NULL"),
+        postgresql_where=sa.text("deleted IS NULL"),
+    )
+    op.create_index(op.f("ix_workloads_name_tenant_cluster"), "workloads", ["name", "tenant", "cluster"], unique=False)
+    op.create_index(
+        "ix_workloads_open",
+        "workloads",
+        ["id", "tenant", "cluster"],
+        unique=False,
+        sqlite_where=sa.text("finished IS NULL"),
+        postgresql_where=sa.text("finished IS NULL"),
+    )
+    op.create_index(
+        op.f("ix_workloads_phase_tenant_cluster"), "workloads", ["phase", "tenant", "cluster"], unique=False
+    )
+    op.create_index(
+        op.f("ix_workloads_project_created_tenant_cluster"),
+        "workloads",
+        ["project", "created", "tenant", "cluster"],
+        unique=False,
+    )
+    op.create_index(
+        "ix_workloads_ttl",
+        "workloads",
+        ["id", "tenant", "cluster"],
+        unique=False,
+        sqlite_where=sa.text("ttl IS NOT NULL AND deleted IS NULL"),
+        postgresql_where=sa.text("ttl IS NOT NULL AND deleted IS NULL"),
     )
     op.create_index(
         "uq_workloads_key",
         "workloads",
-        ["tenant", "cluster", "actor", "key"],
+        ["actor", "key", "tenant", "cluster"],
         unique=True,
         sqlite_where=sa.text("key IS NOT NULL"),
         postgresql_where=sa.text("key IS NOT NULL"),
@@ -268,7 +296,7 @@ def upgrade() -> None:
     op.create_index(
         "uq_workloads_unfinished",
         "workloads",
-        ["tenant", "cluster", "project", "name"],
+        ["project", "name", "tenant", "cluster"],
         unique=True,
         sqlite_where=sa.text("finished IS NULL"),
         postgresql_where=sa.text("finished IS NULL"),
@@ -299,26 +327,37 @@ def upgrade() -> None:
         sa.Column("exit_message", sa.Text(), nullable=True),
         sa.Column("limits", sa.Text(), nullable=True),
         sa.ForeignKeyConstraint(
-            ["tenant", "cluster", "workload"],
-            ["workloads.tenant", "workloads.cluster", "workloads.id"],
-            name=op.f("fk_pods_tenant"),
+            ["workload", "tenant", "cluster"],
+            ["workloads.id", "workloads.tenant", "workloads.cluster"],
+            name=op.f("fk_pods_workload"),
             initially="DEFERRED",
             deferrable=True,
         ),
-        sa.PrimaryKeyConstraint("tenant", "cluster", "id", name=op.f("pk_pods")),
+        sa.PrimaryKeyConstraint("id", "tenant", "cluster", name=op.f("pk_pods")),
     )
-    op.create_index(op.f("ix_pods_tenant_cluster_phase"), "pods", ["tenant", "cluster", "phase"], unique=False)
     op.create_index(
-        op.f("ix_pods_tenant_cluster_workload_attempt_index"),
+        "ix_pods_open",
         "pods",
-        ["tenant", "cluster", "workload", "attempt", "index"],
+        ["id", "tenant", "cluster"],
+        unique=False,
+        sqlite_where=sa.text("ended IS NULL"),
+        postgresql_where=sa.text("ended IS NULL"),
+    )
+    op.create_index(op.f("ix_pods_phase_tenant_cluster"), "pods", ["phase", "tenant", "cluster"], unique=False)
+    op.create_index(
+        op.f("ix_pods_workload_attempt_index_tenant_cluster"),
+        "pods",
+        ["workload", "attempt", "index", "tenant", "cluster"],
         unique=False,
     )
 
 
 def downgrade() -> None:
-    op.drop_index(op.f("ix_pods_tenant_cluster_workload_attempt_index"), "pods")
-    op.drop_index(op.f("ix_pods_tenant_cluster_phase"), "pods")
+    op.drop_index(op.f("ix_pods_workload_attempt_index_tenant_cluster"), "pods")
+    op.drop_index(op.f("ix_pods_phase_tenant_cluster"), "pods")
+    op.drop_index(
+        "ix_pods_open", "pods", sqlite_where=sa.text("ended IS NULL"), postgresql_where=sa.text("ended IS NULL")
+    )
 
     op.drop_table("pods")
     op.drop_index(
@@ -333,16 +372,33 @@ def downgrade() -> None:
         sqlite_where=sa.text("key IS NOT NULL"),
         postgresql_where=sa.text("key IS NOT NULL"),
     )
-    op.drop_index(op.f("ix_workloads_tenant_cluster_project_created"), "workloads")
-    op.drop_index(op.f("ix_workloads_tenant_cluster_phase"), "workloads")
-    op.drop_index(op.f("ix_workloads_tenant_cluster_name"), "workloads")
-    op.drop_index(op.f("ix_workloads_tenant_cluster_is_deleting"), "workloads")
-    op.drop_index(op.f("ix_workloads_tenant_cluster_created"), "workloads")
+    op.drop_index(
+        "ix_workloads_ttl",
+        "workloads",
+        sqlite_where=sa.text("ttl IS NOT NULL AND deleted IS NULL"),
+        postgresql_where=sa.text("ttl IS NOT NULL AND deleted IS NULL"),
+    )
+    op.drop_index(op.f("ix_workloads_project_created_tenant_cluster"), "workloads")
+    op.drop_index(op.f("ix_workloads_phase_tenant_cluster"), "workloads")
+    op.drop_index(
+        "ix_workloads_open",
+        "workloads",
+        sqlite_where=sa.text("finished IS NULL"),
+        postgresql_where=sa.text("finished IS NULL"),
+    )
+    op.drop_index(op.f("ix_workloads_name_tenant_cluster"), "workloads")
+    op.drop_index(
+        "ix_workloads_deleting",
+        "workloads",
+        sqlite_where=sa.text("deleted IS NULL"),
+        postgresql_where=sa.text("deleted IS NULL"),
+    )
+    op.drop_index(op.f("ix_workloads_created_tenant_cluster"), "workloads")
 
     op.drop_table("workloads")
-    op.drop_index(op.f("ix_receipts_tenant_cluster_workload"), "receipts")
-    op.drop_index(op.f("ix_receipts_tenant_cluster_project"), "receipts")
-    op.drop_index(op.f("ix_receipts_tenant_cluster_evicted"), "receipts")
+    op.drop_index(op.f("ix_receipts_workload_tenant_cluster"), "receipts")
+    op.drop_index(op.f("ix_receipts_project_tenant_cluster"), "receipts")
+    op.drop_index(op.f("ix_receipts_evicted_tenant_cluster"), "receipts")
 
     op.drop_table("receipts")
     op.drop_index(
@@ -357,30 +413,32 @@ def downgrade() -> None:
         sqlite_where=sa.text("department IS NULL"),
         postgresql_where=sa.text("department IS NULL"),
     )
-    op.drop_index(op.f("ix_queues_tenant_cluster_department"), "queues")
+    op.drop_index(op.f("ix_queues_department_tenant_cluster"), "queues")
 
     op.drop_table("queues")
     op.drop_table("promises")
     op.drop_index(
         "uq_ledger_open", "ledger", sqlite_where=sa.text("closed IS NULL"), postgresql_where=sa.text("closed IS NULL")
     )
-    op.drop_index(op.f("ix_ledger_tenant_cluster_workload"), "ledger")
-    op.drop_index(op.f("ix_ledger_tenant_cluster_project"), "ledger")
-    op.drop_index(op.f("ix_ledger_tenant_cluster_closed"), "ledger")
+    op.drop_index(op.f("ix_ledger_workload_tenant_cluster"), "ledger")
+    op.drop_index(op.f("ix_ledger_project_tenant_cluster"), "ledger")
+    op.drop_index(
+        "ix_ledger_open", "ledger", sqlite_where=sa.text("closed IS NULL"), postgresql_where=sa.text("closed IS NULL")
+    )
 
     op.drop_table("ledger")
     op.drop_table("facts")
-    op.drop_index(op.f("ix_events_tenant_cluster_subject"), "events")
-    op.drop_index(op.f("ix_events_tenant_cluster_project"), "events")
+    op.drop_index(op.f("ix_events_subject_tenant_cluster"), "events")
+    op.drop_index(op.f("ix_events_project_tenant_cluster"), "events")
 
     op.drop_table("events")
     op.drop_table("devices")
-    op.drop_index(op.f("ix_credentials_tenant_cluster_kind"), "credentials")
-    op.drop_index(op.f("ix_credentials_tenant_cluster_expires"), "credentials")
+    op.drop_index(op.f("ix_credentials_kind_tenant_cluster"), "credentials")
+    op.drop_index(op.f("ix_credentials_expires_tenant_cluster"), "credentials")
 
     op.drop_table("credentials")
     op.drop_table("cordons")
-    op.drop_index(op.f("ix_audit_tenant_cluster_time"), "audit")
-    op.drop_index(op.f("ix_audit_tenant_cluster_subject"), "audit")
+    op.drop_index(op.f("ix_audit_time_tenant_cluster"), "audit")
+    op.drop_index(op.f("ix_audit_subject_tenant_cluster"), "audit")
 
     op.drop_table("audit")
