@@ -55,7 +55,9 @@ def first_words(rows: list[list[str]]) -> list[str]:
 
 
 def test_the_transitions_in_the_docs_are_those_of_the_code() -> None:
-    documented = {(before, signal): after for before, signal, after in rows_under("reference/lifecycle.md", "phase", "signal")}
+    documented = {
+        (before, signal): after for before, signal, after in rows_under("reference/lifecycle.md", "phase", "signal")
+    }
 
     assert documented == {(str(a), str(s)): str(b) for (a, s), b in lifecycle.TABLE.items()}
 
@@ -73,7 +75,9 @@ def test_the_lifecycle_page_lists_all(heading: tuple[str, ...], known: type[StrE
 
 
 def test_the_phases_of_pods_are_documented() -> None:
-    documented = [row[0] for table in tables("reference/lifecycle.md") if table[0] == ["phase", "meaning"] for row in table[1:]]
+    documented = [
+        row[0] for table in tables("reference/lifecycle.md") if table[0] == ["phase", "meaning"] for row in table[1:]
+    ]
 
     assert documented == [str(one) for one in workloads.PodPhase]
 
@@ -129,7 +133,9 @@ def environment_of_a_job() -> typing.Mapping[str, str]:
         created=NOW,
         waiting_since=NOW,
     )
-    pod = PodRow(id="w-1-0", workload="w", index=0, attempt=1, node="n", bound=NOW, shares=(Share("d", 500, 1),), port=1)
+    pod = PodRow(
+        id="w-1-0", workload="w", index=0, attempt=1, node="n", bound=NOW, shares=(Share("d", 500, 1),), port=1
+    )
     person = starting.Person("me", "/home/me", "/bin/sh")
     return starting.launch(row, pod, "default", folders=Folders(pathlib.Path("/data")), person=person).environment
 

@@ -186,7 +186,7 @@ class _Server:
         return Policy(step_budget=self._chosen.step_budget, release_grace=self._chosen.release_grace)
 
     def _api_config(self) -> api.ApiConfig:
-        return api.ApiConfig(hosts=frozenset({self._chosen.host}))
+        return api.ApiConfig(hosts=frozenset({self._chosen.host, socket.gethostname(), socket.getfqdn()}))
 
     async def _answer(self, built: api_services.Services, on_started: Callable[[], None]) -> None:
         application = api.create_app(built, config=self._api_config())

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -41,16 +41,15 @@ class Served:
     data: pathlib.Path
     client: client.Client
 
-    def run(self, *words: str, **more: object) -> subprocess.CompletedProcess[str]:
+    def run(self, *words: str, more: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
         """The command line, as a user in a shell has it."""
         return subprocess.run(
             [ALIQUOT, *words],
-            env=environment(self.data),
+            env={**environment(self.data), **(more or {})},
             capture_output=True,
             text=True,
             timeout=GUARD_SECONDS,
             check=False,
-            **more,  # type: ignore[call-overload]  # cwd or input, passed on
         )
 
     def submit(self, name: str, command: str, **fields: object) -> shapes.WorkloadDetail:
@@ -82,12 +81,12 @@ def environment(data: pathlib.Path) -> dict[str, str]:
     return {**os.environ, "ALIQUOT_DATA": str(data), "XDG_STATE_HOME": str(data.parent / "state"), "COLUMNS": "120"}
 
 
-def start(data: pathlib.Path, *options: str) -> Served:
-    """`aliquot up --detach` on a free port."""
+def start(data: pathlib.Path, *options: str, more: Mapping[str, str] | None = None) -> Served:
+    """`aliquot up --detach` on a free port, with `more` in its environment."""
     given = ("--port", "0", *options)
     done = subprocess.run(
         [ALIQUOT, "up", "--data", str(data), "--detach", *given],
-        env=environment(data),
+        env={**environment(data), **(more or {})},
         capture_output=True,
         text=True,
         timeout=GUARD_SECONDS,
@@ -110,9 +109,9 @@ def stop(served: Served) -> None:
 
 
 @contextmanager
-def serving(data: pathlib.Path, *options: str) -> Iterator[Served]:
+def serving(data: pathlib.Path, *options: str, more: Mapping[str, str] | None = None) -> Iterator[Served]:
     """A server for as long as this is open."""
-    served = start(data, *options)
+    served = start(data, *options, more=more)
     try:
         yield served
     finally:
