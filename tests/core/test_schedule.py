@@ -507,6 +507,23 @@ def test_who_would_pass_its_quota_of_one_resource_reclaims_no_other() -> None:
     assert not plan(taken).evicts
 
 
+def test_what_a_cycle_has_promised_it_does_not_take_again() -> None:
+    # As above; low is entitled to a GPU, high is not (its CPUs), yet could take it from low by priority.
+    taken = snapshot(
+        node(cpu="8"),
+        queue("a", "4"),
+        queue("b", "4", cpu=builders.claim("0")),
+        queue("c", "0", cpu=builders.claim("8")),
+        *full("a"),
+        running(job("c0", "c", None, cpu="6"), "node-1"),
+        job("c1", "c", None, cpu="4"),
+        job("low", "b"),
+        job("high", "b", cpu="2", priority=100),
+    )
+
+    assert nominated(plan(taken)) == ["low"]
+
+
 def test_what_is_short_and_due_to_the_victims_queue_protects_it() -> None:
     # a is over its GPU quota, yet within its CPU quota, and c waits for CPU.
     taken = snapshot(
@@ -679,6 +696,14 @@ def test_an_expired_promise_is_planned_anew_once_without_evictions() -> None:
 
     assert not second.evicts
     assert [one.may_evict for one in second.nominates] == [False]
+
+
+def test_who_has_just_lost_a_promise_to_time_evicts_no_one_in_that_cycle() -> None:
+    first = plan(evicting())
+    never_ended = replace(evicting(), promises=(promise_of(first, "b0"),))
+
+    assert not plan(never_ended, after=2 * GRACE).evicts
+    assert plan(replace(never_ended, promises=()), after=3 * GRACE).evicts
 
 
 def test_a_promise_ends_with_its_workload() -> None:

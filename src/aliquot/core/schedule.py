@@ -75,7 +75,7 @@ def _make_room(cycle: Cycle, pool: str, rule: Rule) -> None:
     turns = cycle.turns(pool, cycle.waiting_in(pool))
     hopeless: set[tuple[object, ...]] = set()
     while (ask := turns.next()) is not None:
-        if ask.id in cycle.calmed or ask.id in cycle.promises or ask.id in cycle.revoked or cycle.has_lost(ask):
+        if ask.id in cycle.calmed or ask.id in cycle.revoked or cycle.has_lost(ask):
             continue
         if cycle.is_spent:
             cycle.unsearched.add(ask.id)
