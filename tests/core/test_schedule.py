@@ -137,6 +137,15 @@ def test_whole_devices_are_packed_or_spread_over_nodes(gpu_placement: str, node_
     assert made.binds[0].place.node == node_id
 
 
+def test_a_request_by_memory_takes_the_larger_device_where_only_that_keeps_it_within_the_limit() -> None:
+    # 10Gi of 20Gi count 500 thousandths, 10Gi of 80Gi count 125.
+    devices = [builders.device("node-1-gpu-0", memory="20Gi"), builders.device("node-1-gpu-1", memory="80Gi")]
+
+    made = plan(snapshot(node(devices=devices), queue(limit="0.2"), job(gpu="10Gi")))
+
+    assert bound(made) == {"job": ["gpu-1"]}
+
+
 def test_work_without_a_gpu_keeps_off_the_nodes_that_have_some() -> None:
     made = plan(snapshot(node("node-1"), node("node-2", 0), queue(), job("cpu-only", gpu=None, cpu="2")))
 
@@ -210,6 +219,14 @@ def test_the_higher_priority_comes_first_then_the_longer_wait_then_the_id() -> N
     made = plan(snapshot(node(), queue(), *jobs))
 
     assert [one.workload for one in made.binds] == ["urgent", "a", "b", "late"]
+
+
+def test_who_is_below_its_minimum_comes_before_who_has_it() -> None:
+    above = running(job("above", pods=2, min_pods=1, waits=timedelta(hours=9)), "node-1:0")
+
+    made = plan(snapshot(node(devices=2), queue(), above, job("below")))
+
+    assert list(bound(made)) == ["below"]
 
 
 def test_queues_take_turns_by_what_they_hold_of_their_share() -> None:
@@ -807,6 +824,16 @@ def test_the_plan_tells_shares_holdings_and_requests_of_every_queue() -> None:
         for name, key in (("a", ("default", "a")), ("b", ("default", "b")))
     }
     assert gpus == {"a": (6000, 8000, 8000), "b": (2000, 0, 2000)}
+
+
+def test_what_runs_on_a_cordoned_node_still_counts_for_the_shares() -> None:
+    taken = snapshot(
+        node(devices=2), node("node-2", 2, is_cordoned=True), queue("a", "4"), running(job("a1", "a"), "node-2:0")
+    )
+
+    made = plan(replace(taken, workloads=(*taken.workloads, job("a2", "a", "2"))))
+
+    assert made.fair_share["default", "a"].milli_gpus == 3000
 
 
 def test_a_device_with_less_to_offer_takes_what_still_fits() -> None:
