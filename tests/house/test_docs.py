@@ -111,7 +111,7 @@ def test_every_simulated_card_is_documented() -> None:
 
 
 def test_every_variable_of_a_job_is_documented() -> None:
-    documented = {name for name in first_words(rows_under("reference/environment.md", "variable", "value"))}
+    documented = set(first_words(rows_under("reference/environment.md", "variable", "value")))
 
     assert documented == set(environment_of_a_job()) | {processes.MARKER}
 
