@@ -121,6 +121,21 @@ async def test_usage_counts_shares_over_time_and_what_is_open_up_to_now(world: w
     ]
 
 
+async def test_what_a_deleted_project_used_stays_known(world: worlds.World) -> None:
+    detail = await world.submit("job", gpu="1")
+    await world.cycle()
+    world.clock.advance(timedelta(minutes=1))
+    world.cluster.finish(f"{detail.id}-1-0")
+    await world.cycle()
+
+    await world.projects.delete(ANN, "default")
+
+    by_project = await world.usage.by_project(ANN)
+    by_workload = await world.usage.by_workload(ANN, paging.ListRequest())
+    assert [(one.name, one.allocated_gpu_seconds) for one in by_project.items] == [("default", 60)]
+    assert [(one.name, one.project) for one in by_workload.items] == [("job", "default")]
+
+
 def test_many_short_entries_add_up_and_what_was_measured_is_told_apart() -> None:
     second = timedelta(seconds=1)
     short = records.LedgerRow(

@@ -132,11 +132,11 @@ LEDGER = _kind(
     rules=(Rule(("pod", "device"), "ledger-open-twice", "the pod has an open entry for this device", "device"),),
 )
 RECEIPTS = _kind("receipts", records.ReceiptRow, _index("workload"), _index("project"), _index("evicted"))
-EVENTS = _kind("events", records.EventRow, _index("subject"), _index("project"), key="sequence")
+EVENTS = _kind("events", records.EventRow, _index("subject"), _index("project"), _index("noun", "code"), key="sequence")
 AUDIT = _kind("audit", records.AuditRow, _index("time"), _index("subject"))
 CORDONS = _kind("cordons", records.CordonRow)
 DEVICES = _kind("devices", records.DeviceRow)
-CREDENTIALS = _kind("credentials", records.CredentialRow, _index("kind"), _index("expires"))
+CREDENTIALS = _kind("credentials", records.CredentialRow)
 FACTS = _kind("facts", records.FactRow)
 
 KINDS: dict[str, Kind] = {

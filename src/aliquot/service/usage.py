@@ -46,13 +46,16 @@ class Usage:
         return await self._store.read(work)
 
     async def by_project(self, actor: access.Actor) -> base.Page[shapes.Usage]:
-        """Every project, by name, on one page."""
+        """Every project, by name, on one page; deleted ones too, as far as they used something."""
         access.check(actor, "list", "usage")
         now = self._clock.now()
 
         def work(tx: ports.Transaction) -> base.Page[shapes.Usage]:
-            projects = sorted(tx.queues.find(find.level("project")), key=lambda row: row.name)
-            items = [_of_project(tx, row, now) for row in projects]
+            items = [_of_project(tx, row.id, row.name, now=now) for row in tx.queues.find(find.level("project"))]
+            for event in tx.events.find(noun="project", code="deleted"):
+                gone = _of_project(tx, event.subject, event.subject_name, now=now)
+                items += [gone] if gone.run_seconds or gone.allocated_gpu_seconds else []
+            items.sort(key=lambda one: (one.name, one.subject))
             return base.Page(items=items, total=len(items))
 
         return await self._store.read(work)
@@ -105,13 +108,13 @@ def _of_workload(
     )
 
 
-def _of_project(tx: ports.Transaction, row: records.QueueRow, now: datetime) -> shapes.Usage:
-    found = add_up(tx.ledger.find(project=row.id), now)
-    ran = sum((_ran(workload, now) for workload in tx.workloads.find(project=row.id)), timedelta(0))
+def _of_project(tx: ports.Transaction, id: str, name: str, *, now: datetime) -> shapes.Usage:
+    found = add_up(tx.ledger.find(project=id), now)
+    ran = sum((_ran(workload, now) for workload in tx.workloads.find(project=id)), timedelta(0))
     return shapes.Usage(
-        subject=row.id,
-        name=row.name,
-        project=row.name,
+        subject=id,
+        name=name,
+        project=name,
         allocated_gpu_seconds=found.allocated,
         used_gpu_seconds=found.used,
         run_seconds=int(ran.total_seconds()),

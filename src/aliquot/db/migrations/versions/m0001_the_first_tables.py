@@ -48,13 +48,6 @@ def upgrade() -> None:
         sa.Column("expires", sa.BigInteger(), nullable=True),
         sa.PrimaryKeyConstraint("id", "tenant", "cluster", name=op.f("pk_credentials")),
     )
-    op.create_index(
-        op.f("ix_credentials_expires_tenant_cluster"), "credentials", ["expires", "tenant", "cluster"], unique=False
-    )
-    op.create_index(
-        op.f("ix_credentials_kind_tenant_cluster"), "credentials", ["kind", "tenant", "cluster"], unique=False
-    )
-
     op.create_table(
         "devices",
         sa.Column("tenant", sa.Text(), nullable=False),
@@ -81,6 +74,9 @@ def upgrade() -> None:
         sa.Column("sequence", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False),
         sa.PrimaryKeyConstraint("sequence", name=op.f("pk_events")),
         sqlite_autoincrement=True,
+    )
+    op.create_index(
+        op.f("ix_events_noun_code_tenant_cluster"), "events", ["noun", "code", "tenant", "cluster"], unique=False
     )
     op.create_index(op.f("ix_events_project_tenant_cluster"), "events", ["project", "tenant", "cluster"], unique=False)
     op.create_index(op.f("ix_events_subject_tenant_cluster"), "events", ["subject", "tenant", "cluster"], unique=False)
@@ -430,12 +426,10 @@ def downgrade() -> None:
     op.drop_table("facts")
     op.drop_index(op.f("ix_events_subject_tenant_cluster"), "events")
     op.drop_index(op.f("ix_events_project_tenant_cluster"), "events")
+    op.drop_index(op.f("ix_events_noun_code_tenant_cluster"), "events")
 
     op.drop_table("events")
     op.drop_table("devices")
-    op.drop_index(op.f("ix_credentials_kind_tenant_cluster"), "credentials")
-    op.drop_index(op.f("ix_credentials_expires_tenant_cluster"), "credentials")
-
     op.drop_table("credentials")
     op.drop_table("cordons")
     op.drop_index(op.f("ix_audit_time_tenant_cluster"), "audit")
