@@ -21,12 +21,28 @@ async def why(snapshot: Snapshot, row: records.WorkloadRow, *, policy: Policy, n
     explanation = await asyncio.to_thread(_explain, snapshot, row.id, policy=policy, now=now)
     if explanation.reason is None:
         raise errors.Conflict(f"{row.name} does not wait any more: the next cycle starts it", code="not-waiting")
-    return _reason(snapshot, explanation)
+    return show(snapshot, explanation)
 
 
 async def would_do(snapshot: Snapshot, workload: Workload, *, policy: Policy, now: datetime) -> shapes.DryRun:
     """What a cycle would do if this workload were there too."""
     return await asyncio.to_thread(_would_do, snapshot, workload, policy, now=now)
+
+
+def show(snapshot: Snapshot, explanation: explain.Explanation) -> shapes.Reason:
+    """An explanation as people see it. Only what waits has a reason."""
+    reason = explanation.reason
+    assert reason is not None, "only what waits has a reason"
+    suggestion = explanation.suggestion
+    return shapes.Reason(
+        code=reason.code,
+        message=reason.message,
+        numbers=dict(reason.numbers),
+        blockers=[_blocker(blocker) for blocker in reason.blockers],
+        position=explanation.position,
+        suggestion=None if suggestion is None else _suggestion(snapshot, suggestion),
+        no_suggestion_because=explanation.no_suggestion_because,
+    )
 
 
 def _explain(snapshot: Snapshot, id: str, *, policy: Policy, now: datetime) -> explain.Explanation:
@@ -47,7 +63,7 @@ def _would_do(snapshot: Snapshot, workload: Workload, policy: Policy, *, now: da
     if bound:
         return shapes.DryRun(outcome="starts-after-evictions" if evicts else "starts", places=places, evicts=evicts)
     explanation = explain.explain(with_it, workload.id, policy=policy, now=now)
-    reason = None if explanation.reason is None else _reason(with_it, explanation)
+    reason = None if explanation.reason is None else show(with_it, explanation)
     if promised and evicts:
         return shapes.DryRun(outcome="starts-after-evictions", places=places, evicts=evicts, reason=reason)
     return shapes.DryRun(outcome="waits", places=places, evicts=evicts, reason=reason)
@@ -60,21 +76,6 @@ def _places(snapshot: Snapshot, places: Iterable[Place]) -> list[str]:
     for place in places:
         names += [f"{place.node}/{indices[share.device]}" for share in place.shares] or [place.node]
     return names
-
-
-def _reason(snapshot: Snapshot, explanation: explain.Explanation) -> shapes.Reason:
-    reason = explanation.reason
-    assert reason is not None, "only what waits has a reason"
-    suggestion = explanation.suggestion
-    return shapes.Reason(
-        code=reason.code,
-        message=reason.message,
-        numbers=dict(reason.numbers),
-        blockers=[_blocker(blocker) for blocker in reason.blockers],
-        position=explanation.position,
-        suggestion=None if suggestion is None else _suggestion(snapshot, suggestion),
-        no_suggestion_because=explanation.no_suggestion_because,
-    )
 
 
 def _blocker(blocker: plan.Blocker) -> shapes.Blocker:
