@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TypeVar
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -24,6 +25,9 @@ from aliquot.core.model import (
 )
 from aliquot.core.plan import Plan
 from tests.builders import NOW, job, node, queue, snapshot
+
+pytestmark = pytest.mark.slow
+"""A law is tried on many clusters."""
 
 EXAMPLES = settings().max_examples
 """Of the profile in use: `make prop` tries many more."""

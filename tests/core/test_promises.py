@@ -1,0 +1,171 @@
+"""Room that is being freed for someone: kept, redeemed, taken over, expired."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+from aliquot.core.model import PodState, Promise, Snapshot
+from aliquot.core.plan import Code, Plan
+from tests.builders import NOW, job, node, queue, releasing, running, snapshot
+from tests.core.outcomes import GRACE, bound, code_of, full, nominated, plan, promise_of
+
+
+def evicting() -> Snapshot:
+    return snapshot(node(devices=1), queue("a", "0"), queue("b", "1"), *full("a", 1), job("b0", "b"))
+
+
+def next_cycle(taken: Snapshot, made: Plan, *, gone: bool) -> Snapshot:
+    """The snapshot after the plan: what was told to end is ending, or gone and waiting again."""
+    told = {one.pod for one in made.evicts}
+    workloads = []
+    for workload in taken.workloads:
+        pods = []
+        for pod in workload.pods:
+            state = PodState.PENDING if gone else PodState.RELEASING
+            if pod.id in told or pod.state is PodState.RELEASING:
+                is_held = state is PodState.RELEASING
+                pod = replace(
+                    pod,
+                    state=state,
+                    node=pod.node if is_held else None,
+                    shares=pod.shares if is_held else (),
+                    release_due=NOW + GRACE if is_held else None,
+                )
+            pods.append(pod)
+        workloads.append(replace(workload, pods=tuple(pods)))
+    promises = tuple(promise_of(made, one.workload) for one in made.nominates)
+    return replace(taken, workloads=tuple(workloads), promises=promises)
+
+
+def test_a_promise_is_kept_as_it_was_made_while_its_room_is_held() -> None:
+    first = plan(evicting())
+
+    second = plan(next_cycle(evicting(), first, gone=False), after=timedelta(seconds=5))
+
+    assert second.nominates == first.nominates
+    assert not second.evicts
+    assert code_of(second, "b0") is Code.WAITING_FOR_RELEASE
+
+
+def test_a_promise_binds_at_its_place_as_soon_as_that_is_free() -> None:
+    first = plan(evicting())
+
+    second = plan(next_cycle(evicting(), first, gone=True), after=timedelta(seconds=5))
+
+    assert bound(second) == {"b0": ["gpu-0"]}
+    assert not second.evicts
+    assert [one.workload for one in second.waits] == ["a0"]
+
+
+def test_promised_room_is_no_ones_until_then() -> None:
+    first = plan(evicting())
+    later = next_cycle(evicting(), first, gone=True)
+    taken = replace(later, workloads=(*later.workloads, job("early", "b", waits=timedelta(days=1))))
+
+    assert bound(plan(taken)) == {"b0": ["gpu-0"]}
+
+
+def test_a_promised_share_leaves_the_rest_of_the_device_to_others() -> None:
+    old = releasing(job("old", gpu="0.5"), "node-1:0")
+    taken = snapshot(node(devices=1), queue(), old, job("new", gpu="0.5", waits=timedelta(days=1)))
+    first = plan(taken)
+    assert bound(first) == {"new": ["gpu-0"]}
+
+    held = snapshot(
+        node(devices=1),
+        queue(),
+        old,
+        job("promised", gpu="0.5"),
+        job("new", gpu="0.5"),
+        Promise(
+            "promised",
+            (replace(first.binds[0].place, pod="promised-0"),),
+            made=NOW - GRACE,
+            due=NOW + GRACE,
+            expires=NOW + 3 * GRACE,
+            waits_for=("old-0",),
+        ),
+    )
+    assert len(bound(plan(held))) == 1
+
+
+def test_an_expired_promise_is_planned_anew_once_without_evictions() -> None:
+    first = plan(evicting())
+    stuck = next_cycle(evicting(), first, gone=False)
+
+    second = plan(stuck, after=2 * GRACE)
+
+    assert not second.evicts
+    assert [one.may_evict for one in second.nominates] == [False]
+
+
+def test_who_has_just_lost_a_promise_to_time_evicts_no_one_in_that_cycle() -> None:
+    first = plan(evicting())
+    never_ended = replace(evicting(), promises=(promise_of(first, "b0"),))
+
+    assert not plan(never_ended, after=2 * GRACE).evicts
+    assert plan(replace(never_ended, promises=()), after=3 * GRACE).evicts
+
+
+def test_a_promise_ends_with_its_workload() -> None:
+    first = plan(evicting())
+    later = next_cycle(evicting(), first, gone=True)
+    taken = replace(later, workloads=tuple(one for one in later.workloads if one.id != "b0"))
+
+    second = plan(taken)
+
+    assert not second.nominates
+    assert bound(second) == {"a0": ["gpu-0"]}
+
+
+def test_a_promise_for_another_request_is_dropped() -> None:
+    first = plan(evicting())
+    later = next_cycle(evicting(), first, gone=False)
+    taken = replace(later, workloads=tuple(job("b0", "b", "0.5") if one.id == "b0" else one for one in later.workloads))
+
+    second = plan(taken)
+
+    assert [share.milli for one in second.nominates for place in one.places for share in place.shares] == [500]
+
+
+def test_a_promise_on_a_node_that_was_cordoned_is_dropped() -> None:
+    first = plan(evicting())
+    later = next_cycle(evicting(), first, gone=True)
+
+    second = plan(replace(later, nodes=(replace(later.nodes[0], is_cordoned=True),)))
+
+    assert not second.nominates
+    assert code_of(second, "b0") is Code.NODE_UNAVAILABLE
+
+
+def test_who_could_evict_the_holder_takes_its_promise() -> None:
+    taken = snapshot(node(devices=1), queue("a", "1"), *full("a", 1), job("high", "a", priority=100))
+    first = plan(taken)
+    later = next_cycle(taken, first, gone=False)
+
+    second = plan(replace(later, workloads=(*later.workloads, job("higher", "a", priority=200))))
+
+    assert nominated(second) == ["higher"]
+    assert not second.evicts
+    assert second.nominates[0].waits_for == ("a0-0",)
+    assert code_of(second, "high") is Code.BEHIND
+
+
+def test_a_promise_counts_as_held_by_its_queue() -> None:
+    taken = snapshot(node(), queue("a", "4"), queue("b", "4"), *full("a"), *[job(f"b{n}", "b") for n in range(4)])
+    first = plan(taken)
+    later = next_cycle(taken, first, gone=False)
+
+    second = plan(replace(later, workloads=(*later.workloads, job("b9", "b"))), after=timedelta(seconds=1))
+
+    assert not second.evicts
+    assert second.nominates == first.nominates
+
+
+def test_an_evicted_workload_does_not_start_again_before_its_pods_are_gone() -> None:
+    half_gone = running(job("gang", pods=2), "node-1:0")
+    ending = replace(half_gone, pods=(replace(half_gone.pods[0], state=PodState.RELEASING), half_gone.pods[1]))
+
+    made = plan(snapshot(node(), queue(), ending))
+
+    assert not made.binds
+    assert code_of(made, "gang") is Code.WAITING_FOR_RELEASE
