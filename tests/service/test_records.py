@@ -192,6 +192,15 @@ def test_every_fault_of_the_ledger_is_a_sentence(
     assert fault in found.faults[0]
 
 
+def test_shares_by_memory_whose_charges_are_rounded_up_fill_a_device_without_a_fault() -> None:
+    # 23 times 2000 MiB fit on 46068 MiB; each is charged ceil(1000 * 2000 / 46068) = 44 milli, 1012 in all.
+    shares = {f"pod-{number}": Share("gpu-0", 44, 2000) for number in range(23)}
+
+    found = ledger.compare([entry(id, share) for id, share in shares.items()], [pod(*each) for each in shares.items()])
+
+    assert (found.faults, found.held_milli_gpus) == ([], 1012)
+
+
 async def test_audit_records_are_found_by_who_and_what(world: worlds.World) -> None:
     detail = await world.submit("job")
     await world.workloads.suspend(ANN, "job")

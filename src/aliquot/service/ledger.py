@@ -61,11 +61,12 @@ def _unmatched(entries: Sequence[records.LedgerRow], held: dict[tuple[str, str],
 
 
 def _over_full(entries: Sequence[records.LedgerRow]) -> list[str]:
-    milli: dict[str, int] = defaultdict(int)
+    """A share by memory is charged in whole thousandths, rounded up: each may count for just under one more."""
+    given: dict[str, list[int]] = defaultdict(list)
     for entry in entries:
-        milli[entry.device] += entry.milli
+        given[entry.device].append(entry.milli)
     return [
-        f"device {id} is given away to {total} milli of {WHOLE_DEVICE_MILLI}"
-        for id, total in sorted(milli.items())
-        if total > WHOLE_DEVICE_MILLI
+        f"device {id} is given away to {sum(shares)} milli of {WHOLE_DEVICE_MILLI}"
+        for id, shares in sorted(given.items())
+        if sum(shares) - WHOLE_DEVICE_MILLI >= len(shares)
     ]
