@@ -107,4 +107,4 @@ def _lay_traps(death: Death) -> None:
             death.crossing(after_commit.pop())
         return result
 
-    PatientStore.write = write_and_die  # type: ignore[method-assign]  # see the module's docstring
+    PatientStore.write = write_and_die  # type: ignore[method-assign, assignment]  # see the module's docstring

@@ -41,11 +41,19 @@ class Served:
     data: pathlib.Path
     client: client.Client
 
-    def run(self, *words: str, more: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-        """The command line, as a user in a shell has it."""
+    def run(
+        self,
+        *words: str,
+        more: Mapping[str, str] | None = None,
+        cwd: pathlib.Path | None = None,
+        input: str | None = None,  # noqa: A002 - what subprocess.run calls it
+    ) -> subprocess.CompletedProcess[str]:
+        """The command line, as a user in a shell has it; `more` in its environment."""
         return subprocess.run(
             [ALIQUOT, *words],
             env={**environment(self.data), **(more or {})},
+            cwd=cwd,
+            input=input,
             capture_output=True,
             text=True,
             timeout=GUARD_SECONDS,

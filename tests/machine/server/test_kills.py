@@ -79,7 +79,7 @@ def test_a_full_disk_stops_new_starts_and_never_the_ledger(tmp_path: pathlib.Pat
         assert "MiB are free" in (status.notice or "")
         assert (audit.is_balanced, audit.open_entries) == (True, 0)
     finally:
-        os.system(f"umount {disk}")
+        os.system(f"umount -l {disk}")
 
 
 def test_a_second_server_for_the_same_folder_is_found_not_started(small_server: Served) -> None:
