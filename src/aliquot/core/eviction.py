@@ -170,15 +170,18 @@ class Search:
         for choice in reversed(list(kept)):
             if self.cycle.is_spent:
                 return None
-            later = kept[kept.index(choice) + 1 :]
-            if any(other.unit.workload is choice.unit.workload for other in later):
-                continue
+            if self._loses_core(choice.unit.workload, kept) and not choice.unit.is_core:
+                continue  # Pods above the minimum do not stay without the core.
             _restore(world, choice)
             if self._fits():
                 kept.remove(choice)
             else:
                 _evict(world, [choice])
         return kept
+
+    def _loses_core(self, workload: Workload, chosen: Sequence[Choice]) -> bool:
+        units = [choice.unit for choice in chosen if choice.unit.workload is workload]
+        return any(unit.is_core and not unit.is_promise for unit in units)
 
     def _near(self, chosen: list[Choice]) -> list[Choice]:
         """Those on the nodes of the places found, if they do; a quick first cut of a long list."""
