@@ -432,7 +432,7 @@ def _why_none(snapshot: Snapshot, workload: Workload, reason: Reason) -> str:
     if reason.code is Code.POOL_EMPTY:
         return f"an administrator has to bring nodes into pool {workload.pool}: there is none that could take it"
     if reason.code is Code.NODE_UNAVAILABLE:
-        return "an administrator has to bring back what is away: no single cordon that is taken away starts it"
+        return "an administrator has to bring back what is away; taking one cordon away does not start it"
     if reason.code is Code.BUDGET:
         return "the search was ended by its budget and goes on in the next cycle; an administrator can raise the budget"
     return (

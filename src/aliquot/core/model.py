@@ -31,7 +31,7 @@ class Guarantee(StrEnum):
 
 
 class PodState(StrEnum):
-    """PENDING holds nothing; RUNNING holds its place; RELEASING was told to end and holds it still; the rest are over."""
+    """PENDING holds nothing; RUNNING holds its place; RELEASING was told to end, still holds it; the rest are over."""
 
     PENDING = "pending"
     RUNNING = "running"
@@ -106,6 +106,8 @@ class Node:
     max_pods: int = 1000
     is_ready: bool = True
     is_cordoned: bool = False
+    trouble: str = ""
+    """Why it is not ready, as the end of a sentence."""
     labels: Mapping[str, str] = field(default_factory=dict)
 
 

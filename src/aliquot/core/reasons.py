@@ -411,4 +411,6 @@ def _numbers(prefix: str, amounts: snapshot.Vector) -> dict[str, int | str]:
 
 
 def _state(node: NodeRoom) -> str:
-    return "not ready" if not node.node.is_ready else "cordoned"
+    if node.node.is_ready:
+        return "cordoned"
+    return f"not ready: {node.node.trouble}" if node.node.trouble else "not ready"

@@ -114,16 +114,15 @@ class LocalCluster:
             milli_cpus=self._host.milli_cpus,
             memory_bytes=self._host.memory_bytes,
             devices=tuple(_with_cordon(device, cordons) for device in reading.devices),
-            is_cordoned=self._config.node in cordons or not self._is_accepting,
+            is_ready=self._is_accepting,
+            is_cordoned=self._config.node in cordons,
+            trouble=self._trouble(),
         )
         return (node,)
 
     async def facts(self) -> ClusterFacts:
         """What this machine says of itself."""
-        notice = None
-        if not self._is_accepting:
-            least = self._config.least_free_bytes >> 20
-            notice = f"nothing new starts: less than {least} MiB are free below {self._folders.data}"
+        notice = None if self._is_accepting else f"nothing new starts: {self._trouble()}"
         reading = self._reading or devices.Reading()
         return ClusterFacts(
             node=self._config.node,
@@ -133,6 +132,11 @@ class LocalCluster:
             notice=notice or ("; ".join(reading.problems) or None),
             use=reading.use,
         )
+
+    def _trouble(self) -> str:
+        if self._is_accepting:
+            return ""
+        return f"less than {self._config.least_free_bytes >> 20} MiB are free below {self._folders.data}"
 
     async def _take_in(self, seen: Mapping[str, Observation]) -> None:
         now = self._clock.now()

@@ -75,6 +75,7 @@ def test_a_full_disk_stops_new_starts_and_never_the_ledger(tmp_path: pathlib.Pat
             server.wait_phase("after", "succeeded")
 
         assert waiting.code == "node-unavailable"
+        assert "less than 80 MiB are free" in waiting.message
         assert status.is_accepting is False
         assert "MiB are free" in (status.notice or "")
         assert (audit.is_balanced, audit.open_entries) == (True, 0)
