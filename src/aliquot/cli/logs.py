@@ -80,7 +80,9 @@ class Printer:
             return
         time = f"{words.clock(line.time)} " if self._has_times else ""
         start = "" if self._is_single else f"[{line.index}] "
-        terminal.write(line.stream, f"{start}{time}{line.text}\n".encode())
+        # Only where nothing stands before a line can the next one go on where a part of it stopped.
+        end = "" if line.is_partial and not (start or time) else "\n"
+        terminal.write(line.stream, f"{start}{time}{line.text}{end}".encode())
 
 
 def _all_lines(client: connection.Client, ref: str, *, index: int, wanted: Part) -> Iterator[shapes.LogLine]:

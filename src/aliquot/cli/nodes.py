@@ -43,9 +43,7 @@ def cordon(target: str, layout: output.Format) -> None:
     TARGET is a node, a device's index, node/index, or its UUID.
     """
     done = connection.open_client().cordon(target)
-    output.write(
-        done, layout, lambda _: f"{done.target} takes nothing new; `aliquot nodes uncordon {target}` ends that"
-    )
+    output.write(done, layout, lambda _: f"{target} takes nothing new; `aliquot nodes uncordon {target}` ends that")
 
 
 @nodes.command("uncordon")

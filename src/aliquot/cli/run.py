@@ -180,8 +180,10 @@ class Lines:
         if line.stream == "marker":
             self._watch.line.say(f"[{line.text}]")
             return
-        start = "" if self._is_single else f"[{line.index}] "
-        terminal.write(line.stream, f"{start}{line.text}\n".encode())
+        if self._is_single:
+            terminal.write(line.stream, f"{line.text}{_end(line)}".encode())
+        else:
+            terminal.write(line.stream, f"[{line.index}] {line.text}\n".encode())
 
     def _read_log(self) -> None:
         try:
@@ -284,7 +286,12 @@ class Dialogue:
     def _show_log(self) -> None:
         """It was too quick for us: what it wrote is in the log."""
         for line in self._watch.client.follow_logs(self._watch.view.id):
-            terminal.write(line.stream, f"{line.text}\n".encode())
+            terminal.write(line.stream, f"{line.text}{_end(line)}".encode())
+
+
+def _end(line: shapes.LogLine) -> str:
+    """A part of a line, such as a prompt, has no end: the next one of its stream goes on there."""
+    return "" if line.is_partial else "\n"
 
 
 def _pause(seconds: float) -> None:

@@ -3,9 +3,13 @@
 The server is heavy to load, so it is imported when it is wanted and not when its options are read.
 """
 
+import os
+import pathlib
+import shlex
+
 import click
 
-from aliquot.cli import exits, output
+from aliquot.cli import exits, output, render
 
 # `settings` of app has the same defaults; they are named here so that `--help` loads none of the server.
 PORT = 8265
@@ -13,12 +17,13 @@ PORT = 8265
 
 @click.command()
 @click.option("--data", metavar="DIR", help="Folder of the database, logs and work.  [default: ~/.local/share/aliquot]")
-@click.option("--port", type=int, help=f"TCP port; 0 takes a free one.  [default: {PORT}]")
+@click.option("--port", type=click.IntRange(0, 65_535), help=f"TCP port; 0 takes a free one.  [default: {PORT}]")
 @click.option("--host", help="Address to listen on; anything but loopback is open to others.  [default: 127.0.0.1]")
 @click.option("--devices", metavar="SPEC", help="Simulate devices where there are none: 8xH100.")
 @click.option("--only", metavar="LIST", help="Offer these devices only, by index or UUID: 0,2.")
 @click.option(
     "--foreign",
+    type=click.Choice(["withhold", "shrink"]),
     help="A device that others use: `withhold` it, or `shrink` it to the memory that is left.  [default: withhold]",
 )
 @click.option("--detach", is_flag=True, help="Run in the background.")
@@ -29,6 +34,10 @@ def up(*, detach: bool, **given: str | int | None) -> None:
     """
     from aliquot.app import up as server
 
+    data = given["data"]
+    if data is not None and str(data) != os.environ.get("ALIQUOT_DATA"):
+        folder = pathlib.Path(str(data)).expanduser().absolute()
+        render.say(f"other commands find this server after: export ALIQUOT_DATA={shlex.quote(str(folder))}")
     server.up(server.Options(is_detached=detach, **given))  # type: ignore[arg-type]  # click gives what the options say
 
 
