@@ -101,7 +101,7 @@ def test_every_setting_is_documented_with_its_default() -> None:
 
     assert list(documented) == list(settings.Settings.model_fields)
     for name, field in settings.Settings.model_fields.items():
-        assert documented[name][1] == f"ALIQUOT_{name.upper()}"
+        assert documented[name][1] == ("ALIQUOT_DATA" if name == "data" else f"{settings.PREFIX}{name.upper()}")
         if field.default_factory is None and field.default is not None:
             assert documented[name][3] == str(field.default)
 

@@ -1,6 +1,7 @@
 """Every setting of the server, with its default and its unit. Nothing else reads the environment.
 
-Each is an option of `aliquot up` or a variable `ALIQUOT_<NAME>`.
+Each is an option of `aliquot up` or a variable `ALIQUOT_SERVER_<NAME>`; the data folder is `ALIQUOT_DATA`, as for
+clients.
 """
 
 import os
@@ -15,6 +16,8 @@ from aliquot.client import discovery
 from aliquot.core import errors
 
 DEFAULT_PORT = 8265
+PREFIX = "ALIQUOT_SERVER_"
+"""Of the variables; ALIQUOT_PORT and ALIQUOT_DEVICES mean something else inside a job."""
 
 
 def default_data() -> Path:
@@ -32,7 +35,7 @@ def default_state() -> Path:
 class Settings(BaseSettings):
     """The server's settings."""
 
-    model_config = SettingsConfigDict(env_prefix="ALIQUOT_", frozen=True, extra="ignore")
+    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="ignore")
 
     data: Path = Field(default_factory=default_data, description="Folder of the database, logs and work.")
     state: Path = Field(default_factory=default_state, description="Folder of the server's own log.")

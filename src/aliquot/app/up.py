@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -64,7 +65,7 @@ def _detached(chosen: settings.Settings) -> server.Ready:
     """Start the server in a session of its own and wait until it answers. Raises what kept it from starting."""
     chosen.state.mkdir(parents=True, exist_ok=True, mode=0o700)
     reader, writer = os.pipe()
-    given = {f"ALIQUOT_{name.upper()}": str(value) for name, value in chosen if value is not None}
+    given = {f"{settings.PREFIX}{name.upper()}": str(value) for name, value in chosen if value is not None}
     with chosen.log_file.open("ab") as log_file:
         process = subprocess.Popen(
             [sys.executable, "-m", "aliquot.app.server", str(writer)],
@@ -98,6 +99,8 @@ def _greet(ready: server.Ready) -> None:
     print(f"  limits    {ready.limits}")
     print(f"  command   {_command()}")
     print(f"  sign in   {ready.sign_in}  (once, within 15 minutes)", flush=True)
+    if Path(ready.data) != discovery.data_folder(os.environ):
+        print(f"Other commands find it after: export ALIQUOT_DATA={shlex.quote(ready.data)}", flush=True)
 
 
 def _greet_running(found: discovery.Server) -> None:

@@ -3,13 +3,9 @@
 The server is heavy to load, so it is imported when it is wanted and not when its options are read.
 """
 
-import os
-import pathlib
-import shlex
-
 import click
 
-from aliquot.cli import exits, output, render
+from aliquot.cli import exits, output
 
 # `settings` of app has the same defaults; they are named here so that `--help` loads none of the server.
 PORT = 8265
@@ -34,10 +30,6 @@ def up(*, detach: bool, **given: str | int | None) -> None:
     """
     from aliquot.app import up as server
 
-    data = given["data"]
-    if data is not None and str(data) != os.environ.get("ALIQUOT_DATA"):
-        folder = pathlib.Path(str(data)).expanduser().absolute()
-        render.say(f"other commands find this server after: export ALIQUOT_DATA={shlex.quote(str(folder))}")
     server.up(server.Options(is_detached=detach, **given))  # type: ignore[arg-type]  # click gives what the options say
 
 

@@ -59,7 +59,7 @@ def test_a_full_disk_stops_new_starts_and_never_the_ledger(tmp_path: pathlib.Pat
     if os.geteuid() != 0 or os.system(f"mount -t tmpfs -o size=128m none {disk}") != 0:
         pytest.skip("a small disk of its own can be mounted only by root")
     try:
-        more = {"ALIQUOT_LEAST_FREE_MIB": "80"}
+        more = {"ALIQUOT_SERVER_LEAST_FREE_MIB": "80"}
         with served.serving(disk / "data", "--devices", "1xH100", more=more) as server:
             server.submit("before", FOREVER, gpu="0.5")
             server.wait_phase("before", "running")
