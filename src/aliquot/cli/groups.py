@@ -6,7 +6,12 @@ from aliquot.cli import render
 
 
 class Group(click.Group):
-    """`aliquot projects lst` says `list`."""
+    """`aliquot projects lst` says `list`, and `aliquot projects` alone lists."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As click's; without a subcommand it is `list`."""
+        has_none = not args or (args[0].startswith("-") and args[0] not in {"-h", "--help"})
+        return super().parse_args(ctx, ["list", *args] if has_none and "list" in self.commands else args)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
