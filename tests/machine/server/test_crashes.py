@@ -19,18 +19,29 @@ from aliquot.wire import workloads as shapes
 from tests.machine.server import mortal, served
 
 JOBS = 20
-LINES = 60
+"""These run over many deaths. One that is over at once comes with each death, so that there is a step to die at."""
+LINES = 100
 DEATHS = int(os.environ.get("ALIQUOT_TEST_DEATHS", "36"))
 """`make test` has some of them; `make deaths` has the 200 that the project promises."""
 LONGEST_LIFE = 3.0
 """A server that does not come across its step by then is killed where it is."""
 COUNT = (
     'echo run >>"$ALIQUOT_CHECKPOINT_DIR/runs"; i=0; '
-    f"while [ $i -lt {LINES} ]; do i=$((i+1)); echo line $i; sleep 0.02; done"
+    "while [ $i -lt {lines} ]; do i=$((i+1)); echo line $i; sleep 0.05; done"
 )
 
 # Forked from one that has imported everything, a server is there in a tenth of the time.
 CONTEXT = multiprocessing.get_context("forkserver")
+
+
+def jobs() -> dict[str, str]:
+    """The commands by name, in the order in which they are submitted."""
+    every = {}
+    for number in range(DEATHS):
+        every[f"short-{number}"] = COUNT.format(lines=1)
+        if number % max(1, DEATHS // JOBS) == 0 and len(every) - number <= JOBS:
+            every[f"long-{number}"] = COUNT.format(lines=LINES)
+    return every
 
 
 def free_port() -> int:
@@ -40,24 +51,22 @@ def free_port() -> int:
 
 
 class Submitter(threading.Thread):
-    """Submits the jobs one by one while servers come and go: as many as it may, each again until it is taken."""
+    """Submits jobs while servers come and go, when it may: each again and again, with its key, until it is taken."""
 
     def __init__(self, asked: client.Client) -> None:
         super().__init__(daemon=True)
         self.asked = asked
         self._may = threading.Semaphore(0)
 
-    def allow(self, count: int) -> None:
-        """So many more may be submitted."""
-        for _ in range(count):
-            self._may.release()
+    def allow(self) -> None:
+        """One more may be submitted."""
+        self._may.release()
 
     def run(self) -> None:
-        """Submit all of them."""
-        for number in range(JOBS):
+        """Submit all of them, the long ones spread among the short."""
+        for name, command in jobs().items():
             self._may.acquire()
-            name = f"job-{number}"
-            definition = shapes.Definition(name=name, command=["/bin/sh", "-c", COUNT], gpu="0.5")
+            definition = shapes.Definition(name=name, command=["/bin/sh", "-c", command], gpu="0.5")
             while True:
                 try:
                     self.asked.submit_workload(definition, key=name)
@@ -77,7 +86,8 @@ def test_jobs_survive_every_death_of_the_server(tmp_path: pathlib.Path) -> None:
     submitter.start()
     deaths = dict.fromkeys((*mortal.STEPS, "late"), 0)
     for number in range(DEATHS):
-        submitter.allow((number + 1) * JOBS // DEATHS - number * JOBS // DEATHS)
+        for _ in range((number + 1) * len(jobs()) // DEATHS - number * len(jobs()) // DEATHS):
+            submitter.allow()
         step = mortal.STEPS[number % len(mortal.STEPS)]
         process = CONTEXT.Process(target=mortal.live, args=(str(data), port, step, dice.choice((1, 1, 2, 3))))
         process.start()
@@ -89,20 +99,21 @@ def test_jobs_survive_every_death_of_the_server(tmp_path: pathlib.Path) -> None:
     with served.serving(data, "--devices", "4xH100", "--port", str(port)) as server:
         submitter.join()
         submitter.asked.close()
-        for number in range(JOBS):
-            server.wait_phase(f"job-{number}", "succeeded", "failed", "stopped")
+        for name in jobs():
+            server.wait_phase(name, "succeeded", "failed", "stopped")
         check(server)
     assert all(deaths[step] for step in mortal.STEPS), deaths
 
 
 def check(server: served.Served) -> None:
     """All jobs are there and done, each ran once, no line is lost, and the ledger adds up."""
-    found = server.client.list_workloads(limit=100).items
+    found = server.client.list_workloads(limit=500).items
     audit = server.client.audit_ledger()
-    assert sorted(workload.name for workload in found) == sorted(f"job-{number}" for number in range(JOBS))
+    assert sorted(workload.name for workload in found) == sorted(jobs())
     assert {(workload.phase, workload.attempt) for workload in found} == {("succeeded", 1)}
     for workload in found:
         runs = (server.data / "workloads" / workload.id / "checkpoint" / "runs").read_text().split()
         assert runs == ["run"], workload.name
-        assert server.log(workload.name) == [f"line {number}" for number in range(1, LINES + 1)], workload.name
+        lines = LINES if workload.name.startswith("long") else 1
+        assert server.log(workload.name) == [f"line {number}" for number in range(1, lines + 1)], workload.name
     assert (audit.is_balanced, audit.open_entries, audit.faults) == (True, 0, [])
