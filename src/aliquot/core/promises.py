@@ -7,11 +7,10 @@ say). When it expires, its workload is planned anew, once without evicting.
 from collections.abc import Sequence
 from datetime import datetime
 
-from aliquot.core import quota
+from aliquot.core import placement, quota
 from aliquot.core.cycle import Cycle, Kept
 from aliquot.core.model import Place, Pod, Promise
 from aliquot.core.order import Ask
-from aliquot.core.placement import can_hold, charge_of
 from aliquot.core.plan import Nominate
 from aliquot.core.snapshot import Holding
 
@@ -101,7 +100,7 @@ def _held(cycle: Cycle, promise: Promise, ask: Ask) -> tuple[Holding, ...] | Non
     holdings: list[Holding] = []
     for place in sorted(promise.places, key=lambda place: place.pod):
         holding = world.holding(ask.workload, pods[place.pod], place)
-        if not can_hold(holding, "later"):
+        if not placement.can_hold(holding, "later"):
             world.rollback(mark)
             return None
         world.promise(holding)
@@ -120,7 +119,7 @@ def _releasing_for(cycle: Cycle, ask: Ask, holdings: Sequence[Holding]) -> list[
             for index, amount in enumerate(holding.room):
                 total[index] += amount
     accounts = cycle.world.accounts_of(ask.workload.pool, ask.workload.queue)
-    over = quota.over_limit(accounts, charge_of(holdings), counting="now")
+    over = quota.over_limit(accounts, placement.charge_of(holdings), counting="now")
     found: list[Holding] = []
     for one in _ending(cycle):
         is_on_device = any(slot.room.device.id in devices for slot in one.slots)
