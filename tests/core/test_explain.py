@@ -249,14 +249,13 @@ def test_who_would_be_evicted_is_named_and_left_alone_where_a_smaller_request_do
 
 
 def test_of_those_that_could_be_stopped_the_own_project_and_the_least_work_come_first() -> None:
-    fixed = {"is_preemptible": False}
     world = snapshot(
         node(devices=3),
         TEAM,
         queue("team-b", "8"),
-        running(job("foreign", "team-b", **fixed), "node-1:0", started=timedelta(minutes=1)),  # type: ignore[arg-type]
-        running(job("old", **fixed), "node-1:1", started=timedelta(hours=9)),  # type: ignore[arg-type]  # two booleans
-        running(job("young", **fixed), "node-1:2", started=timedelta(hours=1)),  # type: ignore[arg-type]
+        running(job("foreign", "team-b", is_preemptible=False), "node-1:0", started=timedelta(minutes=1)),
+        running(job("old", is_preemptible=False), "node-1:1", started=timedelta(hours=9)),
+        running(job("young", is_preemptible=False), "node-1:2", started=timedelta(hours=1)),
         job(),
     )
 

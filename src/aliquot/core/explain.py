@@ -10,9 +10,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Literal
 
-from aliquot.core import change, quantities, schedule
+from aliquot.core import change, fairshare, quantities, schedule
 from aliquot.core.errors import NotFound
-from aliquot.core.fairshare import path_of
 from aliquot.core.model import (
     RESOURCES,
     WHOLE_DEVICE_MILLI,
@@ -324,7 +323,7 @@ def _terms(search: _Search, plan: Plan) -> list[_Ladder]:
     for rank, resource in enumerate(RESOURCES):
         if not _asks_for(search.request, resource):
             continue
-        for queue in path_of(search.workload.queue, by_id):
+        for queue in fairshare.path_of(search.workload.queue, by_id):
             enough = _enough(search, plan, queue, resource)
             ladders += [_raise(search, queue, resource, part, (rank, enough)) for part in ("limit", "quota")]
     return ladders
