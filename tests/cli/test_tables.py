@@ -253,3 +253,13 @@ def test_a_piped_table_has_no_colours_and_cuts_nothing() -> None:
 
     assert "\x1b" not in text
     assert text.splitlines() == ["NAME  NOTE", f"a     {long}", "b     two lines"]
+
+
+@pytest.mark.parametrize("mark", ["\x1b", "\x07", "\r", "\x9b", "\u202e"])
+def test_what_people_wrote_cannot_steer_the_terminal(mark: str) -> None:
+    facts = output.facts([("Labels", f"key={mark}[2J")])
+    piped = output.table([output.Column("NAME")], [[f"a{mark}[2J"]])
+
+    assert mark not in facts + piped
+    assert "[2J" in facts
+    assert "[2J" in piped

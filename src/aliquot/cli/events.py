@@ -20,6 +20,9 @@ def events(layout: output.Format, *, follow: bool, **asked: Any) -> None:  # Any
     listing = pages.Listing.taken_from(asked)
     client = connection.open_client()
     page = pages.collect(client.list_events, listing, asked)
+    if asked["subject"] is not None and not page.items:
+        named = {**asked, "subject": None, "name": asked["subject"]}
+        page = pages.collect(client.list_events, listing, named)
     if listing.sort == "-sequence":
         page = page.model_copy(update={"items": page.items[::-1]})
     output.write(page, layout, lambda shown: table(page.items, shown))

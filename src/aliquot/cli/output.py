@@ -6,6 +6,7 @@ Promises: the JSON and YAML are exactly what the API sends; a table that is pipe
 import enum
 import json
 import sys
+import unicodedata
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -72,7 +73,7 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], layout: Form
     """Rows under titles. On a terminal it fits its width, folding what is too long; piped, each row is one line."""
     shown = [at for at, column in enumerate(columns) if layout is Format.WIDE or not column.is_wide]
     columns = [columns[at] for at in shown]
-    rows = [[row[at] for at in shown] for row in rows]
+    rows = [[visible(row[at]) for at in shown] for row in rows]
     # All columns do not fit a terminal anyway: one line each, which the terminal wraps or a pager scrolls.
     if sys.stdout.isatty() and layout is not Format.WIDE:
         return _drawn(columns, rows)
@@ -81,10 +82,20 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], layout: Form
 
 def facts(pairs: Sequence[tuple[str, str]]) -> str:
     """`Title  value` lines, the values under one another; pairs without a value are left out."""
-    pairs = [(title, value) for title, value in pairs if value]
+    pairs = [(title, visible(value)) for title, value in pairs if value]
     width = max((len(title) for title, _ in pairs), default=0)
     indent = "\n" + " " * (width + 2)
     return "\n".join(f"{title:<{width}}  {value.replace(chr(10), indent)}" for title, value in pairs)
+
+
+def visible(text: str) -> str:
+    """What people wrote, with characters that would steer a terminal shown as their escapes."""
+    return "".join(_escaped(mark) if mark < " " or mark > "~" else mark for mark in text)
+
+
+def _escaped(mark: str) -> str:
+    is_steering = mark not in "\n\t" and unicodedata.category(mark) in {"Cc", "Cf", "Zl", "Zp"}
+    return mark.encode("unicode_escape").decode("ascii") if is_steering else mark
 
 
 def _drawn(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> str:

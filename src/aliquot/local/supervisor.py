@@ -17,6 +17,7 @@ import select
 import signal
 import socket
 import sys
+import termios
 import time
 
 from aliquot.local import control, journal, limits, processes, records, spawn
@@ -36,6 +37,8 @@ WATCH_PAUSE = 0.25
 TREE_PAUSE = 1.0
 RETRY_PAUSE = 1.0
 NOTICE_PAUSE = 0.1
+EARLY_SIZE = (24, 80)
+"""Rows and columns of a terminal until whoever attaches tells theirs: programs take 0 by 0 badly."""
 _ENDED_BEFORE_START = "it was told to end before it started"
 
 
@@ -130,6 +133,7 @@ class Supervisor:
         """Make the pod's standard input, output and error; keep and watch our ends."""
         if self.launch["stdin"] == "pty":
             terminal, theirs = os.openpty()
+            termios.tcsetwinsize(terminal, EARLY_SIZE)
             self.watch(terminal, "stdout")
             self.stdin = terminal
             # Kept open, so that the terminal lives on while no process has it open.

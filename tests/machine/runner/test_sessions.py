@@ -176,6 +176,14 @@ def test_a_pod_with_a_terminal_has_one_that_changes_size_and_takes_control_c(ben
     assert "KeyboardInterrupt" in bench.text()
 
 
+def test_a_program_that_asks_for_its_size_before_anybody_is_attached_is_not_told_zero(bench: Workbench) -> None:
+    bench.start("stty size", stdin="pty")
+
+    bench.until("ended")
+
+    assert bench.text().split() == ["24", "80"]
+
+
 def test_one_who_is_attached_and_does_not_read_holds_nobody_up(bench: Workbench) -> None:
     bench.start("read go; seq 60000", stdin="pipe")
     bench.until("running")

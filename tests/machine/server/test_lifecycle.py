@@ -171,3 +171,14 @@ def test_a_workspace_gets_a_port_of_its_own_and_its_url_answers(server: Served) 
 def _tried(server: Served, command: list[str]) -> str | None:
     done = server.run("run", "--", *command)
     return done.stdout if done.returncode == 0 else None
+
+
+def test_the_events_of_a_workload_are_found_by_its_name_as_by_its_id(server: Served) -> None:
+    submitted = server.submit("told", "true")
+    server.wait_phase("told", "succeeded")
+
+    by_name = server.run("events", "--subject", "told", "--json")
+    by_id = server.run("events", "--subject", submitted.id, "--json")
+
+    assert "submitted" in {one["code"] for one in json.loads(by_id.stdout)["items"]}
+    assert by_name.stdout == by_id.stdout
