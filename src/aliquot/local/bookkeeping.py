@@ -17,6 +17,7 @@ from aliquot.core.model import Amounts, Place, PodRequest, Promise, Snapshot
 from aliquot.core.plan import Bind, Evict, Plan, Reason, Wait
 from aliquot.local import metering, reconcile
 from aliquot.local.launch import Observation
+from aliquot.service import demand
 from aliquot.service.ports import Transaction, Where
 from aliquot.service.records import (
     EventRow,
@@ -117,9 +118,9 @@ def _write_binds(tx: Transaction, binds: Sequence[Bind], snapshot: Snapshot, pen
     ports = frozenset(pod.port for pod in tx.pods.find(Where("ended", "is", None)) if pod.port is not None)
     for workload, places in gangs.items():
         row = tx.workloads.get(workload)
-        pods = {pod.id: pod for pod in planned[workload].pods}
-        if row is None or row.phase is not Phase.PENDING or row.request != pods[places[0].pod].request:
+        if row is None or demand.demand(row, ()) != planned[workload]:
             continue  # A person changed it since the snapshot: the next cycle sees that.
+        pods = {pod.id: pod for pod in planned[workload].pods}
         row = replace(
             row, phase=lifecycle.follow(row.phase, Signal.BOUND), attempt=row.attempt + 1, not_before=None, reason=None
         )
