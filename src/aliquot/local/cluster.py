@@ -147,12 +147,19 @@ class LocalCluster:
             return turns
 
         for turn in await self._store.write(look):
-            for pod in turn.ends:
-                await asyncio.to_thread(self._runner.end, pod.id, grace=turn.row.grace)
-            for pod in turn.starts:
-                await self._start(turn.row, pod)
-            if turn.erases:
-                await self._erase(turn.row)
+            try:
+                await self._carry_out(turn)
+            except (AliquotError, OSError) as error:
+                # The trouble of one workload must not keep the others waiting.
+                log.warning("a workload is in trouble; the next look tries again", id=turn.row.id, why=str(error))
+
+    async def _carry_out(self, turn: reconcile.Turn) -> None:
+        for pod in turn.ends:
+            await asyncio.to_thread(self._runner.end, pod.id, grace=turn.row.grace)
+        for pod in turn.starts:
+            await self._start(turn.row, pod)
+        if turn.erases:
+            await self._erase(turn.row)
 
     async def _start(self, row: WorkloadRow, pod: PodRow) -> None:
         """Start an intent. One that cannot start now (a full disk) is tried again with the next look."""

@@ -150,7 +150,8 @@ class Runner:
         folder = self.folder(pod)
         if not _NAME.fullmatch(pod) or not folder.is_dir():
             return
-        if not records.exists(str(folder), records.EXIT):
+        # Without a launch nothing ever started: a full disk, or the server's end, came between folder and record.
+        if records.exists(str(folder), records.LAUNCH) and not records.exists(str(folder), records.EXIT):
             raise errors.Conflict(f"pod {pod} is not over yet", code="pod-not-over")
         gone = self.root / f"{_GONE}{os.getpid()}-{next(self._numbers)}"
         with contextlib.suppress(FileNotFoundError):

@@ -36,6 +36,8 @@ ORPHAN_GRACE = 1.0
 WATCH_PAUSE = 0.25
 TREE_PAUSE = 1.0
 RETRY_PAUSE = 1.0
+FOLDER_PAUSE = 5.0
+"""How often the supervisor looks whether its folder is still there."""
 NOTICE_PAUSE = 0.1
 EARLY_SIZE = (24, 80)
 """Rows and columns of a terminal until whoever attaches tells theirs: programs take 0 by 0 badly."""
@@ -74,6 +76,7 @@ class Supervisor:
         self._next_watch = 0.0
         self._next_tree = 0.0
         self._next_notice = 0.0
+        self._next_folder = time.monotonic() + FOLDER_PAUSE
         self._has_news = False
         self._note_due: float | None = None
         """When to try again to write the started record."""
@@ -193,22 +196,25 @@ class Supervisor:
         if self.limits["is_watched"] and now >= self._next_watch:
             self._next_watch = now + WATCH_PAUSE
             self.check_memory()
+        if now >= self._next_folder:
+            self._next_folder = now + FOLDER_PAUSE
+            self.check_folder()
         if not self.limits["groups"] and now >= self._next_tree:
             self._next_tree = now + TREE_PAUSE
             self.note_tree()
 
     def patience(self) -> float:
         """Seconds until something is due."""
-        due = [self._next_tree if not self.limits["groups"] else None, self.journal.flush_due]
+        due = [self._next_folder, self._next_tree if not self.limits["groups"] else None, self.journal.flush_due]
         due.append(self._next_watch if self.limits["is_watched"] else None)
         due.append(self._next_notice if self._has_news else None)
         due.append(self._note_due)
-        seconds = max(0.0, min((moment for moment in due if moment is not None), default=1e9) - time.monotonic())
+        seconds = max(0.0, min(moment for moment in due if moment is not None) - time.monotonic())
         if self.status is not None:
             return min(seconds, ENDING_PAUSE)
         if self.end_due is not None:
             return min(seconds, max(self.end_due - time.monotonic(), ENDING_PAUSE))
-        return min(seconds, 3600.0)
+        return seconds
 
     def take_output(self, descriptor: int) -> None:
         """Read what there is."""
@@ -302,6 +308,15 @@ class Supervisor:
             self.is_over_memory = True
             self.begin_ending(0.0)
 
+    def check_folder(self) -> None:
+        """Kill the pod if its records were deleted: to the server it is over, and what it holds goes to others."""
+        if self.end_due is None and self.is_forgotten():
+            self.begin_ending(0.0)
+
+    def is_forgotten(self) -> bool:
+        """Whether somebody deleted the pod's folder, or all that was in it."""
+        return not records.exists(self.folder, records.LAUNCH)
+
     def note_tree(self) -> None:
         """Write down who belongs to the pod, for the case that we are killed and no group tells."""
         tree = sorted([process.pid, process.start] for process in self.tree())
@@ -345,6 +360,8 @@ class Supervisor:
                 records.write_exit(self.folder, record)
                 break
             except OSError as error:
+                if self.is_forgotten():
+                    break
                 print(f"cannot write the exit record, trying again: {error}", file=sys.stderr, flush=True)
                 time.sleep(RETRY_PAUSE)
         if self.control is not None:

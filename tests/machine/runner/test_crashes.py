@@ -152,6 +152,16 @@ def test_a_supervisor_killed_while_no_runner_was_there_is_noticed_by_the_next(be
     assert all(is_over(pid) for pid in tree)
 
 
+def test_a_pod_whose_folder_is_gone_ends_and_leaves_no_supervisor(bench: Workbench) -> None:
+    bench.start("trap '' TERM; (setsid sleep 1000 &); sleep 1000")
+    bench.wait_for(lambda: len(bench.runner.pids("p1")) >= 3)
+    tree, supervisor = bench.runner.pids("p1"), bench.supervisor()
+
+    bench.runner.folder("p1").rename(bench.folder / "elsewhere")
+
+    bench.wait_for(lambda: all(is_over(pid) for pid in [*tree, supervisor]))
+
+
 def test_the_kernel_ends_the_command_with_its_supervisor_while_no_runner_is_there(bench: Workbench) -> None:
     bench.start("exec sleep 1000")
     command = bench.until("running").pid

@@ -241,6 +241,14 @@ def test_a_pod_that_was_told_to_end_before_its_start_never_runs(bench: Workbench
     assert not (bench.folder / "ran").exists()
 
 
+def test_a_pod_that_came_no_further_than_its_folder_can_be_forgotten(bench: Workbench) -> None:
+    bench.runner.folder("p1").mkdir()
+
+    bench.runner.forget("p1")
+
+    assert not bench.runner.folder("p1").exists()
+
+
 def test_to_end_or_forget_what_nobody_knows_is_no_error(bench: Workbench) -> None:
     bench.runner.end("nobody")
     bench.runner.forget("nobody")
