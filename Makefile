@@ -33,8 +33,16 @@ setup: ## Install everything that a developer needs into .venv
 	@$(PYTHON) tools/setup.py dev docs examples
 
 .PHONY: notebook
-notebook: ## Install JupyterLab, which the notebook example needs
+notebook: ## Install JupyterLab and start it as a workspace; prints its URL
 	@$(PYTHON) tools/setup.py notebook
+	@$(BIN)/aliquot submit examples/notebook.yaml
+	@$(BIN)/aliquot wait notebook --for running
+	@until $(BIN)/aliquot logs notebook 2>/dev/null | grep '^JupyterLab:'; do sleep 0.5; done
+
+.PHONY: test-notebook
+test-notebook: ## Run the tests that need JupyterLab, which this installs
+	@$(PYTHON) tools/setup.py dev examples notebook
+	@$(PYTEST) tests/machine/server/test_notebook.py $(ARGS)
 
 .PHONY: test
 test: ## Run all tests (ARGS="tests/core -k fairshare" for some)
@@ -58,7 +66,7 @@ fix: ## Format, and correct what ruff can correct
 	@$(BIN)/ruff format
 
 .PHONY: ci
-ci: check conformance deaths test ## All that must pass before a change lands
+ci: check conformance deaths test-notebook test ## All that must pass before a change lands
 
 .PHONY: conformance
 conformance:
