@@ -351,12 +351,12 @@ def _short_of_devices(gpu: GpuRequest, nodes: Sequence[NodeRoom]) -> Reason:
     if gpu.is_whole and free >= 1000 * gpu.devices:
         return Reason(
             Code.FRAGMENTED,
-            f"{needs}; {total or 'none'} of {there} is wholly free, what is free lies in pieces of "
+            f"{needs}; {total or 'none'} of {there} {_is(total)} wholly free, what is free lies in pieces of "
             f"{wording.amount('gpu', free)} together",
             numbers,
         )
     if gpu.is_whole or free == 0:
-        return Reason(Code.NO_FREE_DEVICE, f"{needs}; {total or 'none'} of {there} is free", numbers)
+        return Reason(Code.NO_FREE_DEVICE, f"{needs}; {total or 'none'} of {there} {_is(total)} free", numbers)
     room = max(
         (room for node in nodes for room in node.devices if room.is_usable),
         key=lambda room: (room.free_mib, room.free_milli),
@@ -408,6 +408,10 @@ def _blocker(holdings: Sequence[Holding], index: int) -> Blocker:
 def _numbers(prefix: str, amounts: snapshot.Vector) -> dict[str, int | str]:
     names = {"gpu": "MilliGpus", "cpu": "MilliCpus", "memory": "MemoryBytes"}
     return {prefix + names[resource]: amounts[index] for index, resource in enumerate(RESOURCES) if amounts[index]}
+
+
+def _is(count: int) -> str:
+    return "are" if count > 1 else "is"
 
 
 def _state(node: NodeRoom) -> str:
