@@ -64,3 +64,31 @@ def test_an_address_file_that_cannot_be_understood_is_an_error(tmp_path: pathlib
 
 def test_a_token_is_not_shown_where_a_server_is_printed() -> None:
     assert "secret" not in repr(discovery.Server("http://far:1", "secret"))
+
+
+def test_a_copy_of_a_data_folder_does_not_lead_to_the_server_of_the_other(tmp_path: pathlib.Path) -> None:
+    original, copy = running(tmp_path / "data"), running(tmp_path / "copy")
+    address = json.dumps({"url": "http://127.0.0.1:8265", "dataDirectory": str(original)})
+    for folder in (original, copy):
+        (folder / "server.json").write_text(address)
+
+    with pytest.raises(errors.Unavailable, match="was copied from"):
+        discovery.find({"ALIQUOT_DATA": str(copy)})
+    assert discovery.find({"ALIQUOT_DATA": str(original)}).token == "secret"
+
+
+def test_another_path_to_the_same_data_folder_leads_to_its_server(tmp_path: pathlib.Path) -> None:
+    original, link = running(tmp_path / "data"), tmp_path / "link"
+    (original / "server.json").write_text(json.dumps({"url": "http://127.0.0.1:1", "dataDirectory": str(original)}))
+    link.symlink_to(original)
+
+    assert discovery.find({"ALIQUOT_DATA": str(link)}).url == "http://127.0.0.1:1"
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"\xff\xfe", b"two\nlines"])
+def test_a_token_file_that_holds_no_token_is_an_error_that_names_it(tmp_path: pathlib.Path, content: bytes) -> None:
+    folder = running(tmp_path / "data")
+    (folder / "token").write_bytes(content)
+
+    with pytest.raises(errors.Unavailable, match="holds no token"):
+        discovery.find({"ALIQUOT_DATA": str(folder)})

@@ -296,11 +296,13 @@ def _listener(chosen: settings.Settings) -> Iterator[socket.socket]:
 
 
 def _token(path: Path, ids: clock.RandomIds) -> str:
-    """The administrator's token: made at the first start, readable by its owner alone."""
-    if not path.exists():
-        _write_private(path, ids.secret())
+    """The administrator's token: made at the first start or where the file holds none, readable by its owner alone."""
+    token = path.read_text(encoding="utf-8", errors="replace").strip() if path.exists() else ""
+    if not token or not token.isascii() or not token.isprintable():
+        token = ids.secret()
+        _write_private(path, token)
     path.chmod(0o600)
-    return path.read_text(encoding="ascii").strip()
+    return token
 
 
 def _write_private(path: Path, text: str) -> None:
@@ -332,7 +334,13 @@ def main() -> None:
         try:
             serve(settings.read(), on_ready=lambda ready: tell({"ready": asdict(ready)}))
         except errors.AliquotError as error:
-            fault = {"message": error.message, "field": error.field, "valid": error.valid, "code": error.stable_code}
+            fault = {
+                "message": error.message,
+                "field": error.field,
+                "valid": error.valid,
+                "code": error.stable_code,
+                "isInput": isinstance(error, errors.InvalidInput),
+            }
             log.error("the server cannot start", why=error.message)
             tell({"fault": fault})
             sys.exit(1)

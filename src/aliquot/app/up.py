@@ -50,10 +50,10 @@ def up(options: Options) -> None:
 
 def _running(chosen: settings.Settings) -> discovery.Server | None:
     """The server that uses this data folder now, if it answers."""
-    found = discovery.read_server(Folders(chosen.data).data)
-    if found is None:
-        return None
     try:
+        found = discovery.read_server(Folders(chosen.data).data)
+        if found is None:
+            return None
         with client.Client(found.url, found.token) as asked:
             asked.health_check()
     except errors.AliquotError:
@@ -86,7 +86,8 @@ def _detached(chosen: settings.Settings) -> server.Ready:
     if "fault" in message:
         process.wait()
         fault = message["fault"]
-        raise errors.InvalidInput(fault["message"], field=fault["field"], valid=fault["valid"], code=fault["code"])
+        kind = errors.InvalidInput if fault["isInput"] else errors.Conflict
+        raise kind(fault["message"], field=fault["field"], valid=fault["valid"], code=fault["code"])
     process.returncode = 0  # It lives on by itself: no warning that nobody waits for it.
     return server.Ready(**message["ready"])
 

@@ -39,12 +39,14 @@ def down(data: str | None, timeout: int) -> None:
 
 def _read_pid(file: pathlib.Path) -> int | None:
     try:
-        pid = json.loads(file.read_text(encoding="utf-8"))["pid"]
+        address = json.loads(file.read_text(encoding="utf-8"))
+        pid, home = int(address["pid"]), str(address.get("dataDirectory", file.parent))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise errors.AliquotError(f"{file} cannot be read: {error}") from error
-    return int(pid)
+    discovery.refuse_copy(file.parent, home)
+    return pid
 
 
 def _open_process(pid: int | None) -> int | None:

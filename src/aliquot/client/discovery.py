@@ -60,7 +60,8 @@ def read_server(data: Path) -> Server | None:
     """The server that says it runs on this data folder; None if none does. Raises Unavailable if it is not ours."""
     try:
         address = json.loads((data / ADDRESS_FILE).read_text(encoding="utf-8"))
-        return Server(str(address["url"]), (data / TOKEN_FILE).read_text(encoding="ascii").strip())
+        url, home = str(address["url"]), str(address.get("dataDirectory", data))
+        token = (data / TOKEN_FILE).read_text(encoding="utf-8", errors="replace").strip()
     except FileNotFoundError:
         return None
     except PermissionError as error:
@@ -69,6 +70,27 @@ def read_server(data: Path) -> Server | None:
         ) from error
     except (ValueError, KeyError, TypeError) as error:
         raise errors.Unavailable(f"{data / ADDRESS_FILE} cannot be understood", code="no-server") from error
+    refuse_copy(data, home)
+    if not token.isascii() or not token.isprintable() or not token:
+        raise errors.Unavailable(
+            f"{data / TOKEN_FILE} holds no token; `aliquot down` and `aliquot up` make a new one", code="no-server"
+        )
+    return Server(url, token)
+
+
+def refuse_copy(data: Path, home: str) -> None:
+    """Raises Unavailable if this folder's address file came from another one, `home`: its server is not of this one."""
+    if not _is_same(data, home):
+        raise errors.Unavailable(
+            f"no server runs on {data}: its {ADDRESS_FILE} was copied from {home}", code="no-server"
+        )
+
+
+def _is_same(data: Path, home: str) -> bool:
+    try:
+        return str(data) == home or data.samefile(home)
+    except (OSError, ValueError):
+        return False
 
 
 def _checked(url: str) -> str:

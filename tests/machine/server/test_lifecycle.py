@@ -182,3 +182,40 @@ def test_the_events_of_a_workload_are_found_by_its_name_as_by_its_id(server: Ser
 
     assert "submitted" in {one["code"] for one in json.loads(by_id.stdout)["items"]}
     assert by_name.stdout == by_id.stdout
+
+
+def test_a_second_server_of_a_folder_is_refused_as_a_conflict(server: Served) -> None:
+    address = server.data / "server.json"
+    kept = address.read_text()
+    address.unlink()  # as while the first one starts
+
+    second = server.run("up", "--port", "0", "--detach")
+
+    address.write_text(kept)
+    assert second.returncode == 1
+    assert "another server already uses" in second.stderr
+
+
+def test_a_start_makes_a_token_where_the_file_holds_none(tmp_path: pathlib.Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "token").write_bytes(b"")
+    (data / "server.json").write_text("{")
+
+    with served.serving(data) as running:
+        assert running.run("status").returncode == 0
+        assert len((data / "token").read_text().strip()) > 20
+
+
+def test_a_copied_data_folder_neither_finds_nor_stops_the_server_of_the_other(
+    server: Served, tmp_path: pathlib.Path
+) -> None:
+    for name in ("server.json", "token"):
+        (tmp_path / name).write_bytes((server.data / name).read_bytes())
+
+    listed = server.run("list", more={"ALIQUOT_DATA": str(tmp_path)})
+    stopped = server.run("down", more={"ALIQUOT_DATA": str(tmp_path)})
+
+    assert (listed.returncode, stopped.returncode) == (69, 69)
+    assert "was copied from" in stopped.stderr
+    assert served.is_answering(server)
