@@ -36,15 +36,6 @@ STANDINGS = "standings"
 
 
 @dataclass(frozen=True, slots=True)
-class World:
-    """The workloads that are not over, each with the pods of its current attempt; and the promises."""
-
-    workloads: tuple[WorkloadRow, ...]
-    pods: Mapping[str, tuple[PodRow, ...]]
-    promises: tuple[Promise, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Pen:
     """What writing a plan down needs from outside: the time, and a free port for a pod."""
 
@@ -64,11 +55,10 @@ def look_over_all(tx: Transaction, seen: Mapping[str, Observation], now: datetim
 def write_turns(tx: Transaction, turns: Sequence[reconcile.Turn]) -> None:
     """Store what the look found: only what is different, ledger entries of ended pods closed."""
     for turn in turns:
-        if tx.workloads.get(turn.row.id) != turn.row:
+        if turn.row != turn.was:
             tx.workloads.put(turn.row)
         for pod in turn.pods:
-            before = tx.pods.get(pod.id)
-            if before == pod:
+            if pod in turn.pods_were:
                 continue
             tx.pods.put(pod)
             if pod.phase is PodPhase.ENDED:
@@ -79,14 +69,12 @@ def write_turns(tx: Transaction, turns: Sequence[reconcile.Turn]) -> None:
             tx.receipts.put(receipt)
 
 
-def load(tx: Transaction) -> World:
-    """What the next cycle looks at."""
-    rows = tuple(tx.workloads.find(Where("finished", "is", None), deleted=None))
-    promises = tuple(
+def promises(tx: Transaction) -> tuple[Promise, ...]:
+    """The promises that hold."""
+    return tuple(
         Promise(row.id, row.places, row.made, row.due, row.expires, row.waits_for, row.may_evict)
         for row in tx.promises.find()
     )
-    return World(rows, current_pods(tx, rows), promises)
 
 
 def current_pods(tx: Transaction, rows: Iterable[WorkloadRow]) -> Mapping[str, tuple[PodRow, ...]]:
@@ -105,8 +93,7 @@ def write_plan(tx: Transaction, plan: Plan, snapshot: Snapshot, pen: Pen) -> Non
     for evict in plan.evicts:
         _write_evict(tx, evict, pen.now)
     _write_promises(tx, plan, pen.now)
-    for wait in plan.waits:
-        _write_wait(tx, wait)
+    _write_waits(tx, plan.waits)
     _write_standings(tx, plan)
 
 
@@ -215,13 +202,12 @@ def _write_promises(tx: Transaction, plan: Plan, now: datetime) -> None:
             )
 
 
-def _write_wait(tx: Transaction, wait: Wait) -> None:
-    row = tx.workloads.get(wait.workload)
-    if row is None or row.phase is not Phase.PENDING:
-        return
-    reason = _stored(wait.reason, wait.position)
-    if row.reason != reason:
-        tx.workloads.put(replace(row, reason=reason))
+def _write_waits(tx: Transaction, waits: Sequence[Wait]) -> None:
+    pending = {row.id: row for row in tx.workloads.find(phase=Phase.PENDING)} if waits else {}
+    for wait in waits:
+        row, reason = pending.get(wait.workload), _stored(wait.reason, wait.position)
+        if row is not None and row.reason != reason:
+            tx.workloads.put(replace(row, reason=reason))
 
 
 def _stored(reason: Reason, position: int) -> StoredReason:

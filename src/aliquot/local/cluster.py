@@ -68,18 +68,16 @@ class LocalCluster:
         """What is. First takes in what happened, starts what was bound before a crash, and ends what is to end."""
         seen = await asyncio.to_thread(self._runner.observe)
         await self._read_devices()
-        await self._take_in(seen)
+        turns = await self._take_in(seen)
         nodes = await self.nodes()
-        queues, world = await self._store.write(lambda tx: (self._queues(tx, nodes), bookkeeping.load(tx)))
+        queues, promises = await self._store.write(lambda tx: (self._queues(tx, nodes), bookkeeping.promises(tx)))
         self._snapshot = Snapshot(
             nodes=tuple(nodes),
             queues=queues,
             workloads=tuple(
-                demand.demand(row, world.pods.get(row.id, ()))
-                for row in world.workloads
-                if row.phase not in demand.UNSEEN
+                demand.demand(turn.row, turn.pods) for turn in turns if turn.row.phase not in demand.UNSEEN
             ),
-            promises=world.promises,
+            promises=promises,
         )
         return self._snapshot
 
@@ -138,7 +136,7 @@ class LocalCluster:
             return ""
         return f"less than {self._config.least_free_bytes >> 20} MiB are free below {self._folders.data}"
 
-    async def _take_in(self, seen: Mapping[str, Observation]) -> None:
+    async def _take_in(self, seen: Mapping[str, Observation]) -> tuple[reconcile.Turn, ...]:
         now = self._clock.now()
 
         def look(tx: Transaction) -> tuple[reconcile.Turn, ...]:
@@ -146,12 +144,14 @@ class LocalCluster:
             bookkeeping.write_turns(tx, turns)
             return turns
 
-        for turn in await self._store.write(look):
+        turns = await self._store.write(look)
+        for turn in turns:
             try:
                 await self._carry_out(turn)
             except (AliquotError, OSError) as error:
                 # The trouble of one workload must not keep the others waiting.
                 log.warning("a workload is in trouble; the next look tries again", id=turn.row.id, why=str(error))
+        return turns
 
     async def _carry_out(self, turn: reconcile.Turn) -> None:
         for pod in turn.ends:

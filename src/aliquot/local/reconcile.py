@@ -31,6 +31,9 @@ class Turn:
 
     row: WorkloadRow
     pods: tuple[PodRow, ...]
+    was: WorkloadRow
+    """The row before this look."""
+    pods_were: tuple[PodRow, ...]
     events: tuple[EventRow, ...] = ()
     receipts: tuple[ReceiptRow, ...] = ()
     starts: tuple[PodRow, ...] = ()
@@ -44,7 +47,7 @@ class Turn:
 def look_over(row: WorkloadRow, pods: Sequence[PodRow], seen: Mapping[str, Observation], now: datetime) -> Turn:
     """Take in what happened to one workload. `pods` are those of its current attempt."""
     current = tuple(_observed(pod, seen.get(pod.id), now) for pod in sorted(pods, key=lambda pod: pod.index))
-    turn = Turn(_counted(row, current), current, receipts=_losses(row, pods, current))
+    turn = Turn(_counted(row, current), current, row, tuple(pods), receipts=_losses(row, pods, current))
     while (signal := _signal(turn.row, turn.pods, now)) is not None:
         turn = _followed(turn, signal, now)
     turn = _with_wishes(turn, seen, now)
