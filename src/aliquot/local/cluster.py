@@ -21,7 +21,7 @@ from aliquot.local.launch import Observation
 from aliquot.local.runner import Runner
 from aliquot.service import demand
 from aliquot.service.ports import Clock, ClusterFacts, Store, Transaction
-from aliquot.service.records import DeviceRow, EventRow, PodRow, QueueRow, WorkloadRow
+from aliquot.service.records import CordonRow, DeviceRow, EventRow, PodRow, QueueRow, WorkloadRow
 from aliquot.wire.workloads import PodPhase
 
 log = structlog.get_logger()
@@ -216,18 +216,23 @@ class LocalCluster:
         ]
         known = await self._store.read(lambda tx: {row.id: row for row in tx.devices.find()})
         new = [row for row in rows if known.get(row.id) != row]
-        news = [
-            EventRow(now, "device", device.id, f"{self._config.node}/{device.index}", device.withheld or "offered", why)
-            for now in (self._clock.now(),)
-            for device in reading.devices
-            if self._withheld.get(device.id) != device.withheld
-            for why in (reading.notes.get(device.id, "it takes new work"),)
-        ]
+        changed = [device for device in reading.devices if self._withheld.get(device.id) != device.withheld]
         self._withheld = {device.id: device.withheld for device in reading.devices}
-        if new or news:
-            await self._store.write(
-                lambda tx: ([tx.devices.put(row) for row in new], [tx.events.put(event) for event in news])
-            )
+        if new or changed:
+            await self._store.write(lambda tx: self._tell(tx, new, changed, notes=reading.notes))
+
+    def _tell(
+        self, tx: Transaction, new: Sequence[DeviceRow], changed: Sequence[Device], *, notes: Mapping[str, str]
+    ) -> None:
+        now = self._clock.now()
+        for row in new:
+            tx.devices.put(row)
+        for device in changed:
+            name, why = f"{self._config.node}/{device.index}", notes.get(device.id, "it takes new work")
+            tx.events.put(EventRow(now, "device", device.id, name, device.withheld or "offered", why))
+            if device.withheld == "xid" and tx.cordons.get(device.id) is None:
+                # The driver may forget what it told; a server that is started again must not offer the device.
+                tx.cordons.put(CordonRow(device.id, "aliquot", now))
 
     async def _watch(self, reading: devices.Reading) -> None:
         """Meter what is used; end (or only tell of) pods that use more of a device than their share."""

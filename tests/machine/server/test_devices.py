@@ -31,12 +31,17 @@ def script(tmp_path: pathlib.Path) -> Script:
 
 
 @pytest.fixture
-def server(tmp_path: pathlib.Path, script: Script, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def library(tmp_path: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The environment in which the stub is the driver."""
+    folder = driver.build(tmp_path_factory.mktemp("nvml"))
+    return {"LD_LIBRARY_PATH": str(folder), "NVML_STUB_SCRIPT": str(tmp_path / "cards")}
+
+
+@pytest.fixture
+def server(tmp_path: pathlib.Path, script: Script, library: dict[str, str]) -> Iterator[Served]:
     """A server on a machine with one card."""
     assert callable(script)
-    library = driver.build(tmp_path_factory.mktemp("nvml"))
-    more = {"LD_LIBRARY_PATH": str(library), "NVML_STUB_SCRIPT": str(tmp_path / "cards")}
-    with served.serving(tmp_path / "data", more=more) as running:
+    with served.serving(tmp_path / "data", more=library) as running:
         yield running
 
 
@@ -78,6 +83,24 @@ def test_a_fatal_xid_takes_the_device_out_and_leaves_an_event(server: Served, sc
     assert "xid" in codes
 
 
+def test_a_device_with_a_fatal_xid_stays_out_after_a_restart_until_somebody_brings_it_back(
+    server: Served, script: Script, tmp_path: pathlib.Path, library: dict[str, str]
+) -> None:
+    script("xid 0 79")
+    served.wait_for("the device to be out", lambda: server.client.list_devices().items[0].withheld == "xid")
+    script()
+    served.stop(server)
+
+    with served.serving(tmp_path / "data", more=library) as again:
+        after = again.client.list_devices().items[0].withheld
+        said = again.run("nodes", "uncordon", "GPU-0")
+        again.submit("back", "true", gpu="1")
+        again.wait_phase("back", "succeeded")
+
+    assert after == "cordoned"
+    assert said.returncode == 0
+
+
 def test_use_is_measured_and_charged(server: Served, script: Script) -> None:
     server.submit("busy", FOREVER, gpu="1")
     server.wait_phase("busy", "running")
@@ -90,14 +113,20 @@ def test_use_is_measured_and_charged(server: Served, script: Script) -> None:
     assert server.client.list_devices().items[0].use is not None
 
 
-def test_simulated_devices_beside_a_real_one_are_refused(server: Served, tmp_path: pathlib.Path) -> None:
+def test_simulated_devices_beside_a_real_one_are_refused(
+    server: Served, tmp_path: pathlib.Path, library: dict[str, str]
+) -> None:
     said = server.run(
-        "up", "--data", str(tmp_path / "other"), "--port", "0", "--devices", "8xH100", "--detach",
-        more={
-            "LD_LIBRARY_PATH": str(next(tmp_path.parent.glob("nvml*"))),
-            "NVML_STUB_SCRIPT": str(tmp_path / "cards"),
-        },
-    )  # fmt: skip
+        "up",
+        "--data",
+        str(tmp_path / "other"),
+        "--port",
+        "0",
+        "--devices",
+        "8xH100",
+        "--detach",
+        more=library,
+    )
 
     assert said.returncode == 2
     assert "devices" in said.stderr
