@@ -51,6 +51,8 @@ log = structlog.get_logger()
 
 GRACEFUL_SECONDS = 3
 """How long open streams have to end when the server is told to."""
+FOLDER_SECONDS = 2
+"""How often the server looks whether its data folder is still there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,7 @@ class _Server:
         self._clock = clock.RealClock()
         self._ids = clock.RandomIds()
         self._started = self._clock.now()
+        self._lock_inode = folders.lock.stat().st_ino
         self._machine: cluster.LocalCluster | None = None
         self._here: asyncio.AbstractEventLoop | None = None
         port = listener.getsockname()[1]
@@ -205,11 +208,26 @@ class _Server:
             _write_private(self._folders.server, json.dumps(self._address()))
             log.info("the server answers", url=self._url, data=str(self._folders.data))
             on_started()
+        watching = asyncio.create_task(self._watch_folder(serving))
         try:
             await task
         finally:
+            watching.cancel()
             self._folders.server.unlink(missing_ok=True)
             log.info("the server ends; jobs run on")
+
+    async def _watch_folder(self, serving: uvicorn.Server) -> None:
+        """End when the data folder is no longer the one that is locked: what is written there would be for nobody."""
+        while self._is_ours():
+            await asyncio.sleep(FOLDER_SECONDS)
+        log.error("the data folder is gone or was replaced; the server ends", data=str(self._folders.data))
+        serving.should_exit = True
+
+    def _is_ours(self) -> bool:
+        try:
+            return self._folders.lock.stat().st_ino == self._lock_inode
+        except OSError:
+            return False
 
     def _address(self) -> dict[str, object]:
         return {

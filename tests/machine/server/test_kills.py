@@ -83,6 +83,19 @@ def test_a_full_disk_stops_new_starts_and_never_the_ledger(tmp_path: pathlib.Pat
         os.system(f"umount -l {disk}")
 
 
+def test_a_server_whose_data_folder_is_removed_ends_and_says_so(tmp_path: pathlib.Path) -> None:
+    running = served.start(tmp_path / "data", "--devices", "1xH100")
+    running.client.close()
+    server = processes.find(running.pid)
+    assert server is not None
+
+    (tmp_path / "data").rename(tmp_path / "away")
+
+    served.wait_for("the server to end", lambda: not processes.is_same_alive(server.pid, server.start))
+    logs = "".join(path.read_text() for path in (tmp_path / "state" / "aliquot").iterdir())
+    assert "the data folder is gone or was replaced" in logs
+
+
 def test_a_second_server_for_the_same_folder_is_found_not_started(small_server: Served) -> None:
     said = small_server.run("up", "--data", str(small_server.data), "--detach")
 

@@ -38,10 +38,11 @@ def test_a_borrower_gives_back_what_another_project_is_due_and_resumes_from_its_
         pool = projects.PoolTerms(gpu=projects.Claim(quota="4"))
         server.client.create_project(projects.ProjectNew(name=name, pools={"default": pool}))
     stop_file = tmp_path / "stop"
-    # Counts up, and says where it went on; what it has counted stays from attempt to attempt.
+    # Counts up, and says where it went on. A checkpoint is written whole or not at all: it may be ended at any moment.
     counting = (
         'f="$ALIQUOT_CHECKPOINT_DIR/n"; n=$(cat "$f" 2>/dev/null || echo 0); echo "from $n"; '
-        f'while [ ! -e {stop_file} ]; do n=$((n+1)); echo $n >"$f"; sleep 0.02; done; echo "until $n"'
+        f'while [ ! -e {stop_file} ]; do n=$((n+1)); echo $n >"$f.new"; mv "$f.new" "$f"; sleep 0.02; done; '
+        'echo "until $n"'
     )
     for number in range(8):
         server.submit(f"a-{number}", counting, gpu="1", project="a")
