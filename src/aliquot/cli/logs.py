@@ -6,11 +6,13 @@ from typing import Any
 
 import click
 
-from aliquot.cli import connection, exits, output, render, terminal, words
+from aliquot.cli import connection, exits, following, output, render, terminal, waiting, words
 from aliquot.core import lifecycle
 from aliquot.wire import workloads as shapes
 
 CHUNK_LINES = 1000
+LOOK_SECONDS = 0.5
+"""How often the workload is looked at while its log is followed."""
 
 
 @click.command()
@@ -41,8 +43,7 @@ def logs(
     wanted = Part(**part)
     printer = Printer(layout, is_single=detail.replicas == 1 or wanted.index is not None, has_times=timestamps)
     if follow:
-        for line in client.follow_logs(detail.id, index=wanted.index, tail=wanted.tail):
-            printer.print(line)
+        _follow(waiting.Watch(client, detail), wanted, printer)
         context.exit(_ending(client.get_workload(detail.id)))
     for index in range(detail.replicas) if wanted.index is None else [wanted.index]:
         for line in _all_lines(client, detail.id, index=index, wanted=wanted):
@@ -83,6 +84,17 @@ class Printer:
         # Only where nothing stands before a line can the next one go on where a part of it stopped.
         end = "" if line.is_partial and not (start or time) else "\n"
         terminal.write(line.stream, f"{start}{time}{line.text}{end}".encode())
+
+
+def _follow(watch: waiting.Watch, wanted: Part, printer: Printer) -> None:
+    """Print what comes until the workload is over, and say meanwhile why nothing does."""
+    feed = following.Feed(watch.client.follow_logs(watch.view.id, index=wanted.index, tail=wanted.tail))
+    while not feed.is_over:
+        for line in feed.take(LOOK_SECONDS):
+            watch.line.clear()
+            printer.print(line)
+        watch.look()
+    watch.line.clear()
 
 
 def _all_lines(client: connection.Client, ref: str, *, index: int, wanted: Part) -> Iterator[shapes.LogLine]:

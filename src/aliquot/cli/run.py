@@ -8,7 +8,6 @@ import collections
 import contextlib
 import os
 import pathlib
-import queue
 import signal
 import threading
 from types import FrameType
@@ -16,7 +15,7 @@ from typing import Any
 
 import click
 
-from aliquot.cli import connection, definitions, render, terminal, waiting
+from aliquot.cli import connection, definitions, following, render, terminal, waiting
 from aliquot.core import errors, lifecycle
 from aliquot.wire import workloads as shapes
 
@@ -136,19 +135,17 @@ class Lines:
         self._watch = watch
         self._stdin = stdin
         self._is_single = is_single
-        # Bounded: whoever reads our output slowly slows down the reading of the log, not our memory.
-        self._lines: queue.Queue[shapes.LogLine | errors.AliquotError | None] = queue.Queue(maxsize=1000)
+        self._feed = following.Feed(watch.client.follow_logs(watch.view.id))
         self._fed_attempt = 0
 
     def run(self) -> int:
         """Until the job is over, or the person leaves."""
-        threading.Thread(target=self._read_log, name="log", daemon=True).start()
         with _Interrupts() as interrupts:
             while self._take_output():
                 if interrupts.take() and not self._watch.ask_to_end():
                     return self._watch.leave()
                 self._watch.look()
-                self._feed()
+                self._pass_input_once()
             while not self._watch.is_over:
                 if interrupts.take() and not self._watch.ask_to_end():
                     return self._watch.leave()
@@ -161,19 +158,9 @@ class Lines:
     def _take_output(self) -> bool:
         """Print what comes until it is time for the next look. False: there will be no more."""
         is_waiting = self._watch.view.phase not in _STARTED
-        patience = PAUSE_SECONDS if is_waiting else LOOK_SECONDS
-        for _ in range(1000):
-            try:
-                item = self._lines.get(timeout=patience)
-            except queue.Empty:
-                return True
-            if item is None:
-                return False
-            if isinstance(item, errors.AliquotError):
-                raise item
-            self._print(item)
-            patience = 0.0
-        return True
+        for line in self._feed.take(PAUSE_SECONDS if is_waiting else LOOK_SECONDS):
+            self._print(line)
+        return not self._feed.is_over
 
     def _print(self, line: shapes.LogLine) -> None:
         self._watch.line.clear()
@@ -185,15 +172,7 @@ class Lines:
         else:
             terminal.write(line.stream, f"[{line.index}] {line.text}\n".encode())
 
-    def _read_log(self) -> None:
-        try:
-            for line in self._watch.client.follow_logs(self._watch.view.id):
-                self._lines.put(line)
-            self._lines.put(None)
-        except errors.AliquotError as error:
-            self._lines.put(error)
-
-    def _feed(self) -> None:
+    def _pass_input_once(self) -> None:
         """Pass our input to the job once it runs. A later attempt has none: what was read is gone."""
         view = self._watch.view
         if self._stdin != "pipe" or view.phase is not lifecycle.Phase.RUNNING or view.attempt == self._fed_attempt:
