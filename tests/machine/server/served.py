@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TypeVar
 
 from aliquot import client
@@ -135,8 +134,3 @@ def is_answering(served: Served) -> bool:
     except errors.Unavailable:
         return False
     return True
-
-
-def now() -> datetime:
-    """The present instant."""
-    return datetime.now(UTC)
