@@ -17,7 +17,7 @@ PYTEST := $(BIN)/python -m pytest
 
 .PHONY: help
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: up
 up: ## Install, start the server in the background and run a first job (PORT=8265)
@@ -69,7 +69,7 @@ fix: ## Format, and correct what ruff can correct
 ci: check conformance deaths test-notebook test ## All that must pass before a change lands
 
 .PHONY: conformance
-conformance:
+conformance: ## Say whether the conformance cases are at hand, which some tests read
 	@tools/conformance
 
 .PHONY: gen

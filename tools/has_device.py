@@ -2,17 +2,7 @@
 
 import sys
 
-import pynvml
-
-
-def count() -> int:
-    """How many real devices there are; none where the library or the driver is missing."""
-    try:
-        pynvml.nvmlInit()
-        return int(pynvml.nvmlDeviceGetCount())
-    except pynvml.NVMLError:
-        return 0
-
+from aliquot.local import devices
 
 if __name__ == "__main__":
-    sys.exit(0 if count() else 1)
+    sys.exit(0 if devices.has_real_devices() else 1)

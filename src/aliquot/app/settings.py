@@ -4,6 +4,7 @@ Each is an option of `aliquot up` or a variable `ALIQUOT_SERVER_<NAME>`; the dat
 clients.
 """
 
+import hashlib
 import os
 from datetime import timedelta
 from pathlib import Path
@@ -63,7 +64,8 @@ class Settings(BaseSettings):
     @property
     def log_file(self) -> Path:
         """Where a server in the background writes its log; one for each data folder."""
-        return self.state / f"server-{self.data.name}.log"
+        mark = hashlib.sha256(os.fsencode(self.data)).hexdigest()[:8]
+        return self.state / f"server-{self.data.name}-{mark}.log"
 
 
 def read(**given: object) -> Settings:

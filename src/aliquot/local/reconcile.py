@@ -282,7 +282,7 @@ def _gone(row: WorkloadRow) -> str:
     if row.phase is Phase.PENDING:
         return "has ended and waits again"
     if row.phase is Phase.FAILED:
-        return f"failed: {row.outcome}"
+        return "has failed" if row.outcome in {None, "failed"} else f"has failed: {row.outcome}"
     return f"is {row.phase}"
 
 

@@ -175,10 +175,6 @@ class Runner:
                 found.update(dict.fromkeys(self._tree_of(pod, rows), pod))
         return found
 
-    def describe_limits(self) -> str:
-        """One sentence for people: how CPU and memory limits are enforced here."""
-        return self._limits.describe()
-
     def exec(
         self, pod: str, argv: Sequence[str], *, environment: Mapping[str, str] | None = None, has_terminal: bool = False
     ) -> sessions.Session:

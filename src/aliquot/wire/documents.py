@@ -32,9 +32,7 @@ class Document:
 def parse(content: bytes) -> Document:
     """Read YAML or JSON. Raises InvalidInput that names the line."""
     if len(content) > MAX_BYTES:
-        raise errors.InvalidInput(
-            f"the file has {len(content)} bytes, more than a definition may have", valid=(f"at most {MAX_BYTES} bytes",)
-        )
+        raise errors.InvalidInput("the file is larger than a definition may be", valid=(f"at most {MAX_BYTES} bytes",))
     text = _decode(content)
     try:
         return _parse_json(text) if text.lstrip().startswith("{") else _parse_yaml(text)

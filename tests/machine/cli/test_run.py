@@ -96,6 +96,21 @@ def test_a_job_that_waits_says_why_and_stops_saying_so_when_it_starts(server: se
     assert "started\r\n" in waiting.text
 
 
+def test_who_follows_the_log_of_a_job_that_waits_is_told_why(server: served.Served) -> None:
+    server.submit("first", "sleep 1000", gpu="2")
+    server.wait_phase("first", "running")
+    server.submit("second", "echo started; exit 3", gpu="1")
+
+    with screen.opened(server.data, "logs", "--follow", "second") as following:
+        following.until("second waits")
+        following.until("none of 2 is free")
+        server.client.stop_workload("first")
+        code = following.end()
+
+    assert code == 3
+    assert "started\r\n" in following.text
+
+
 def test_in_a_terminal_the_job_has_one_and_its_first_prompt_is_there(server: served.Served) -> None:
     script = "printf 'name? '; read name; echo hello $name; stty size; exit 7"
 
