@@ -25,8 +25,8 @@ up: ## Install, start the server in the background and run a first job (PORT=826
 	@PORT=$(PORT) tools/up
 
 .PHONY: down
-down: ## Stop the server that `make up` started (PORT=8265)
-	@PORT=$(PORT) tools/down
+down: ## Stop the server that `make up` started (PORT=9000: only if it is there)
+	@$(if $(filter file,$(origin PORT)),,PORT=$(PORT)) tools/down
 
 .PHONY: setup
 setup: ## Install everything that a developer needs into .venv
@@ -66,7 +66,7 @@ fix: ## Format, and correct what ruff can correct
 	@$(BIN)/ruff format
 
 .PHONY: ci
-ci: check conformance deaths test-notebook test ## All that must pass before a change lands
+ci: check conformance days deaths test-notebook test ## All that must pass before a change lands
 
 .PHONY: conformance
 conformance: ## Say whether the conformance cases are at hand, which some tests read
@@ -86,6 +86,11 @@ golden: ## Write the goldens of the tests anew; review the diff
 prop: ## Search long for a broken law: the property tests with many more cases
 	@$(PYTHON) tools/setup.py dev examples
 	@HYPOTHESIS_PROFILE=prop $(PYTEST) -n auto --dist worksteal --timeout 3600 -m '(hypothesis or days) and not machine' $(ARGS)
+
+.PHONY: days
+days: ## Judge 1,000 random days of a cluster by the laws of scheduling
+	@$(PYTHON) tools/setup.py dev examples
+	@HYPOTHESIS_PROFILE=prop $(PYTEST) -n auto --dist worksteal --timeout 3600 -m days $(ARGS)
 
 .PHONY: deaths
 deaths: ## Kill the server 200 times between intent, start, record and exit; lose nothing

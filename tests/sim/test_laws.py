@@ -1,4 +1,4 @@
-"""The laws of scheduling over random days: a few dozen in every run of the tests, a thousand in `make prop`."""
+"""The laws of scheduling over random days: a few dozen in every run of the tests, a thousand in `make days`."""
 
 import os
 
@@ -12,7 +12,7 @@ LEAST_EVICTING = 0.20 if IS_LONG else 0.15
 """A fifth of all cycles evicts over fifty days and more; ten days vary."""
 
 
-@pytest.mark.slow  # Each shard lives through ten days (fifty in `make prop`), some 35 cycles each.
+@pytest.mark.slow  # Each shard lives through ten days (fifty in `make days`), some 35 cycles each.
 @pytest.mark.days
 @pytest.mark.parametrize("shard", range(SHARDS))
 def test_on_random_days_every_law_holds_and_no_job_is_evicted_in_a_circle(shard: int) -> None:

@@ -1,6 +1,8 @@
 """The main story on a real server with real processes: shares, waiting with a reason, reclaim, resume."""
 
+import os
 import pathlib
+import signal
 
 from aliquot.wire import projects
 from tests.machine.server import served
@@ -29,6 +31,35 @@ def test_two_halves_run_on_one_device_and_the_suggestion_for_a_third_starts_it(s
     applied = small_server.run(*reason.suggestion.command.split()[1:])
     assert applied.returncode == 0, applied.stderr
     small_server.wait_phase("third", "running")
+
+
+def test_a_promise_outlives_the_death_of_the_server_and_takes_no_second_victim(tmp_path: pathlib.Path) -> None:
+    server = served.start(tmp_path / "data", "--devices", "2xH100")
+    pool = projects.PoolTerms(gpu=projects.Claim(quota="1"))
+    for name in ("a", "b"):
+        server.client.create_project(projects.ProjectNew(name=name, pools={"default": pool}))
+    stubborn = f'trap "" TERM; while [ ! -e {tmp_path / "go"} ]; do sleep 0.05; done'
+    for number in range(2):
+        server.submit(f"a-{number}", stubborn, gpu="1", project="a", gracePeriod="10m")
+        server.wait_phase(f"a-{number}", "running")
+    server.submit("b-0", "true", gpu="1", project="b")
+    before = served.wait_for("a promise", lambda: _waits_for_release(server))
+
+    os.kill(server.pid, signal.SIGKILL)
+    with served.serving(tmp_path / "data", "--devices", "2xH100") as again:
+        after = served.wait_for("the promise again", lambda: _waits_for_release(again))
+        (tmp_path / "go").touch()
+        again.wait_phase("b-0", "succeeded")
+        receipts = again.client.list_receipts().items
+    server.client.close()
+
+    assert (before, after) == ("waiting-for-release", "waiting-for-release")
+    assert [(receipt.beneficiary_name, receipt.rule) for receipt in receipts] == [("b-0", "reclaim")]
+
+
+def _waits_for_release(server: Served) -> str | None:
+    reason = server.client.get_workload("b-0").reason
+    return reason.code if reason is not None and reason.code == "waiting-for-release" else None
 
 
 def test_a_borrower_gives_back_what_another_project_is_due_and_resumes_from_its_checkpoint(
