@@ -57,7 +57,7 @@ check: ## Lint, types, layers, and no drift in generated files
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo 2>&1 || { echo 'make check: a contract in pyproject.toml is broken, see above'; exit 1; }
-	@tools/generated --check
+	@$(BIN)/python -m aliquot.app.gen --check
 
 .PHONY: fix
 fix: ## Format, and correct what ruff can correct
@@ -75,7 +75,7 @@ conformance: ## Say whether the conformance cases are at hand, which some tests 
 .PHONY: gen
 gen: ## Write the generated files: docs/reference/openapi.json and its like
 	@$(PYTHON) tools/setup.py dev examples
-	@tools/generated
+	@$(BIN)/python -m aliquot.app.gen
 
 .PHONY: golden
 golden: ## Write the goldens of the tests anew; review the diff
@@ -100,7 +100,6 @@ deaths: ## Kill the server 200 times between intent, start, record and exit; los
 .PHONY: bench
 bench: ## Measure what the project promises in seconds
 	@$(PYTHON) tools/setup.py examples
-	@[ -f bench/run.py ] || { echo 'make bench: there is no bench/run.py yet, so nothing was measured' >&2; exit 1; }
 	@$(BIN)/python bench/run.py $(ARGS)
 
 .PHONY: docs

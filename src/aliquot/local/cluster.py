@@ -217,9 +217,10 @@ class LocalCluster:
         known = await self._store.read(lambda tx: {row.id: row for row in tx.devices.find()})
         new = [row for row in rows if known.get(row.id) != row]
         changed = [device for device in reading.devices if self._withheld.get(device.id) != device.withheld]
-        self._withheld = {device.id: device.withheld for device in reading.devices}
         if new or changed:
             await self._store.write(lambda tx: self._tell(tx, new, changed, notes=reading.notes))
+        # Only once it is stored: what could not be told is told by the next reading.
+        self._withheld = {device.id: device.withheld for device in reading.devices}
 
     def _tell(
         self, tx: Transaction, new: Sequence[DeviceRow], changed: Sequence[Device], *, notes: Mapping[str, str]
