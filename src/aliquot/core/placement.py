@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from aliquot.core import quota, snapshot
-from aliquot.core.model import GpuRequest, Place, Pod, PodRequest
+from aliquot.core.model import GpuRequest, Place, PlacementStrategy, Pod, PodRequest
 from aliquot.core.order import Ask
 from aliquot.core.snapshot import DeviceRoom, Holding, NodeRoom, Pool, Slot, World
 
@@ -28,7 +28,7 @@ class Placer:
     """Places gangs in a world and remembers which shapes found no place since room last grew."""
 
     world: World
-    gpu_placement: Literal["pack", "spread"] = "pack"
+    gpu_placement: PlacementStrategy = "pack"
     _refused: dict[tuple[object, ...], int] = field(default_factory=dict)
 
     def place(self, ask: Ask, view: View) -> list[Holding] | None:
@@ -125,7 +125,7 @@ class Placer:
             slots = fit(node, request, view, order=order)
             if slots is None:
                 continue
-            score = _score(node, request, slots, view=view, is_packed=self.gpu_placement == "pack")
+            score = _score(node, request, slots, view=view, is_packed=self.gpu_placement != "spread")
             if best is None or score < best[0]:  # Nodes come by id, so that the first of equals stays.
                 best = (score, node, slots)
         return None if best is None else (best[1], best[2])

@@ -9,10 +9,14 @@ from aliquot.core.model import Amounts, Place
 
 
 class Rule(StrEnum):
-    """By which rule a pod was evicted. PREEMPT and RECLAIM take for another workload, the rest for none."""
+    """By which rule a pod was evicted. The first four make room for another workload, the rest serve none."""
 
     RECLAIM = "reclaim"
     PREEMPT = "preempt"
+    CONSOLIDATE = "consolidate"
+    TIME_SLICE = "time-slice"
+    STALE_GANG = "stale-gang"
+    DRAIN = "drain"
 
 
 class Code(StrEnum):
