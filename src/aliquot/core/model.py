@@ -172,6 +172,8 @@ class Node:
     max_pods: int = 1000
     is_ready: bool = True
     is_cordoned: bool = False
+    is_drained: bool = False
+    """Nothing new starts on it, and what runs there is told to end."""
     trouble: str = ""
     """Why it is not ready, as the end of a sentence."""
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -369,8 +371,6 @@ class Share:
     device: str
     milli: int
     mib: int
-    compute: int = 0
-    """Milli-GPU of compute that it takes of the device."""
     start: int | None = None
     """The first memory slice of a MIG instance that is made for it."""
 
