@@ -82,10 +82,19 @@ golden: ## Write the goldens of the tests anew; review the diff
 	@$(PYTHON) tools/setup.py dev examples
 	@tools/golden
 
+# A search is kept in .prop and goes on where it was: PROP_SHARD=0/4 for the first of four, PROP_CYCLES=1000 for a short one.
+PROP_CYCLES ?= 100000
+PROP_RUNS ?= 2000
+PROP_SHARD ?= 0/1
+
 .PHONY: prop
-prop: ## Search long for a broken law: the property tests with many more cases
-	@$(PYTHON) tools/setup.py dev examples
+prop: laws ## Search long for a broken law: 100,000 random cycles, 2,000 runs, and the property tests with many more cases
 	@HYPOTHESIS_PROFILE=prop $(PYTEST) -n auto --dist worksteal --timeout 3600 -m '(hypothesis or days) and not machine' $(ARGS)
+
+.PHONY: laws
+laws: ## Judge random cycles and runs by the laws alone (PROP_SHARD=0/4, PROP_CYCLES=1000)
+	@$(PYTHON) tools/setup.py dev examples
+	@$(BIN)/python -m tests.laws.search --cycles $(PROP_CYCLES) --runs $(PROP_RUNS) --shard $(PROP_SHARD)
 
 .PHONY: days
 days: ## Judge 1,000 random days of a cluster by the laws of scheduling
