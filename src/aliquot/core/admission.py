@@ -4,12 +4,11 @@ Everything that is there counts, cordoned, withheld or in use by others or not, 
 is admitted could start on the emptied cluster: the same placement says so that schedules it later.
 """
 
-from aliquot.core import order, placement, quota, reasons, snapshot, wording
+from aliquot.core import gang, quota, shortages, snapshot, wording
 from aliquot.core.errors import CannotEverStart
 from aliquot.core.model import RESOURCES, Snapshot, Workload
-from aliquot.core.order import Ask
 from aliquot.core.placement import Placer
-from aliquot.core.snapshot import World
+from aliquot.core.snapshot import Ask, World
 
 _FIELDS = {"gpu": "gpu", "cpu": "cpu", "memory": "memory"}
 
@@ -19,21 +18,27 @@ def refuse(taken: Snapshot, workload: Workload) -> CannotEverStart | None:
     world = World(snapshot.emptied(taken, pool=workload.pool), more_pools=(workload.pool,))
     if not world.is_leaf(workload.queue):
         return _no_project(world, workload)
-    ask = order.ask_of(world, workload)
+    ask = _whole_ask(world, workload)
     pool = world.pools[workload.pool]
     if not pool.nodes:
         pools = sorted({node.pool for node in taken.nodes})
         return CannotEverStart(f"pool {workload.pool!r} has no node", field="pool", valid=pools)
     placer = Placer(world)
     for request in sorted(set(ask.requests), key=repr):
-        if not placement.fits_empty(placer, ask, (request,)):
-            reason = reasons.larger_than_any_node(request, pool)
+        if not shortages.fits_empty(placer, ask, (request,)):
+            reason = shortages.larger_than_any_node(request, pool)
             return CannotEverStart(
                 reason.message, field=_field(str(reason.numbers.get("resource"))), details=reason.numbers
             )
-    if not placement.fits_empty(placer, ask, ask.requests):
+    if not shortages.fits_empty(placer, ask, ask.requests):
         return _larger_than_pool(world, placer, ask)
     return _over_terms(placer, ask)
+
+
+def _whole_ask(world: World, workload: Workload) -> Ask:
+    """What it asks for with all its pods at once."""
+    pods = gang.pending_of(workload.pods)
+    return world.make_ask(workload, workload.pool, pods, is_core=True)
 
 
 def _no_project(world: World, workload: Workload) -> CannotEverStart:
@@ -47,10 +52,9 @@ def _no_project(world: World, workload: Workload) -> CannotEverStart:
 
 
 def _larger_than_pool(world: World, placer: Placer, ask: Ask) -> CannotEverStart:
-    fitting = reasons.count_fitting(world, placer, ask)
+    fitting = shortages.count_fitting(world, placer, ask)
     return CannotEverStart(
-        f"replicas: {len(ask.requests)} pods start at once; pool {ask.workload.pool} holds {fitting} of them "
-        "even when empty",
+        f"replicas: {len(ask.requests)} pods start at once; pool {ask.pool} holds {fitting} of them even when empty",
         field="replicas",
         details={"asked": len(ask.requests), "fitting": fitting},
     )
@@ -63,7 +67,7 @@ def _over_terms(placer: Placer, ask: Ask) -> CannotEverStart | None:
     over = placer.excess(ask, ask.amounts, "now")
     if over is None:
         return None
-    accounts = placer.world.accounts_of(ask.workload.pool, ask.workload.queue)
+    accounts = placer.world.accounts_of(ask.pool, ask.workload.queue)
     is_limit = quota.over_limit(accounts, ask.amounts, counting="now") is not None
     noun = "limit" if is_limit else "quota, which work that may not be preempted cannot pass,"
     kind = "project" if over.account.is_leaf else "department"

@@ -3,14 +3,16 @@
 The actions (`aliquot.core.schedule`) share it. What a cycle bound or promised is in `settled` and is not taken again.
 """
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from aliquot.core import eligibility, order, placement
-from aliquot.core.model import PodState, Policy, Snapshot
-from aliquot.core.order import Ask, Turns
+from aliquot.core import eligibility, placement
+from aliquot.core.model import Pod, Policy, Workload
+from aliquot.core.order import Turns
 from aliquot.core.plan import Bind, Evict, Reason
-from aliquot.core.snapshot import Holding, World
+from aliquot.core.rooms import Holding, Vector
+from aliquot.core.snapshot import Ask, World
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,19 @@ class Kept:
     may_evict: bool = True
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Unit:
+    """What is evicted at once: one pod, or group, above the minimum of its gang, or all the rest, or a promise."""
+
+    workload: Workload
+    holdings: tuple[Holding, ...]
+    amounts: Vector
+    is_core: bool
+    is_promise: bool
+    key: tuple[object, ...]
+    """What would be given up first: the smallest."""
+
+
 @dataclass(slots=True)
 class Cycle:
     """One cycle at work."""
@@ -34,66 +49,141 @@ class Cycle:
     world: World
     placer: placement.Placer
     waiting: dict[str, Ask] = field(default_factory=dict)
-    """Who may start and has not been bound, promised or not."""
+    """Who may start more, with what would start next."""
     barred: dict[str, tuple[Ask, Reason]] = field(default_factory=dict)
     """Who cannot start in this cycle whatever is free."""
     promises: dict[str, Kept] = field(default_factory=dict)
     bound: dict[str, list[Holding]] = field(default_factory=dict)
     settled: set[str] = field(default_factory=set)
+    """Workloads of which this cycle bound, moved or promised something."""
     evicted: set[str] = field(default_factory=set)
     """Pods told to end in this cycle."""
+    losers: set[str] = field(default_factory=set)
+    """Workloads of these pods."""
     calmed: set[str] = field(default_factory=set)
     """Who must not evict in this cycle: its promise has just expired."""
     unsearched: set[str] = field(default_factory=set)
     """For whom the cycle's steps ended before all was tried."""
     revoked: dict[str, str] = field(default_factory=dict)
     """Whose promise was taken in this cycle, and by whom."""
+    delayed: set[str] = field(default_factory=set)
+    """Who would have looked for victims, but has to wait first."""
+    protected: set[str] = field(default_factory=set)
+    """For whom work was passed over that its minimum run time protects."""
+    lost: list[Holding] = field(default_factory=list)
+    """The places of the pods told to end in this cycle."""
+    trial: dict[str, Holding] = field(default_factory=dict)
+    """The same in the simulation at work, by pod."""
     binds: list[Bind] = field(default_factory=list)
     evicts: list[Evict] = field(default_factory=list)
+    leaving: dict[str, list[Holding]] = field(default_factory=dict)
+    """By node, the places that are being freed: told to end before this cycle, or in it."""
+    victims: dict[tuple[str, str], list[Unit]] = field(default_factory=dict)
+    """By pool and queue, what may be evicted, the cheapest first; kept from one search to the next."""
 
     @property
     def is_spent(self) -> bool:
         """Whether the steps of the cycle are used up."""
         return self.world.steps >= self.policy.step_budget
 
-    def turns(self, pool: str, asks: list[Ask]) -> Turns:
+    @property
+    def pools(self) -> list[str]:
+        """The names of all pools, in order."""
+        return sorted(self.world.pools)
+
+    def turns(self, pool: str, asks: Iterable[Ask]) -> Turns:
         """The asks of a pool in the order in which they are served."""
-        paths = {ask.workload.queue: self.world.accounts_of(pool, ask.workload.queue) for ask in asks}
-        return Turns(asks, paths)
+        asks = list(asks)
+        paths = {queue: self.world.accounts_of(pool, queue) for queue in {ask.workload.queue for ask in asks}}
+        return Turns(asks, paths, self.policy)
 
-    def waiting_in(self, pool: str) -> list[Ask]:
-        """Who waits in a pool, has no promise, and has lost no pod in this cycle: these first have to end."""
-        return [
-            ask
-            for ask in self.waiting.values()
-            if ask.workload.pool == pool and ask.id not in self.promises and not self.has_lost(ask)
-        ]
+    def asks_in(self, pool: str, rank: int = 0) -> list[Ask]:
+        """Who waits for a pool, as the first of its list (rank 0) or a later one; not who has lost a pod in this
+        cycle, for that has to end first."""
+        found: list[Ask] = []
+        for id, ask in self.waiting.items():
+            if id in self.losers:
+                continue
+            if not rank:
+                if ask.pool == pool:
+                    found.append(ask)
+                continue
+            other = self._fallback(ask, rank)
+            if other == pool:
+                found.append(self.world.make_ask(ask.workload, pool, ask.pods, is_core=ask.is_core))
+        return found
 
-    def has_lost(self, ask: Ask) -> bool:
-        """Whether a pod of it was told to end in this cycle."""
-        return any(pod.id in self.evicted for pod in ask.workload.pods)
+    def most_pools(self) -> int:
+        """The length of the longest list of pools that someone waits for."""
+        return 1 + max((len(ask.workload.fallback_pools) for ask in self.waiting.values()), default=0)
 
-    def bind(self, ask: Ask, holdings: list[Holding]) -> None:
-        """Start it there."""
+    def _fallback(self, ask: Ask, rank: int) -> str | None:
+        """The pool at that place of its list, if it may still choose: what runs, or is promised, stays in one pool."""
+        pools = ask.workload.fallback_pools
+        is_free = not (self.world.running_of(ask.id) or ask.id in self.bound or ask.id in self.promises)
+        return pools[rank - 1] if is_free and rank <= len(pools) else None
+
+    def pods_in_place(self, id: str) -> set[str]:
+        """The pods of a workload that hold a place after this cycle, promised ones not among them."""
+        running = {one.pod.id for one in self.world.running_of(id)} - self.evicted
+        return running | {one.pod.id for one in self.bound.get(id, ())}
+
+    def bind(self, ask: Ask, holdings: Sequence[Holding]) -> None:
+        """Start these pods there."""
         for holding in holdings:
             self.world.hold(holding)
             self.binds.append(Bind(ask.id, holding.place))
-        self.bound[ask.id] = list(holdings)
-        self.settled.add(ask.id)
-        del self.waiting[ask.id]
+        self.bound.setdefault(ask.id, []).extend(holdings)
+        self.settle(ask.id)
+        self.advance(ask)
+
+    def settle(self, id: str) -> None:
+        """Nothing of this workload is taken in this cycle any more."""
+        self.settled.add(id)
+        for key in list(self.victims) if self.world.running_of(id) else ():
+            self.victims[key] = [unit for unit in self.victims[key] if unit.workload.id != id]
+
+    def evict(self, evict: Evict, holding: Holding) -> None:
+        """Tell a pod to end. The world knows already."""
+        self.evicts.append(evict)
+        self.evicted.add(holding.pod.id)
+        self.lost.append(holding)
+        self.losers.add(evict.workload)
+        if holding.node is not None:
+            self.leaving.setdefault(holding.node.node.id, []).append(holding)
+
+    def advance(self, ask: Ask) -> None:
+        """Find what the workload waits for next, now that pods of it were bound or promised."""
+        entry = self.world.entries[ask.id]
+        kept = self.promises.get(ask.id)
+        promised = {one.pod.id for one in kept.holdings} if kept else set()
+        taken = promised | {one.pod.id for one in self.bound.get(ask.id, ())}
+        left: list[Pod] = [pod for pod in entry.pending if pod.id not in taken]
+        self.waiting.pop(ask.id, None)
+        if not left:
+            return
+        following = self.world.next_ask(entry, ask.pool, waiting=left, promised=taken, gone=self.evicted)
+        if following is not None:
+            self.waiting[ask.id] = following
 
 
-def begin(taken: Snapshot, policy: Policy, now: datetime) -> Cycle:
+def begin(world: World, policy: Policy, now: datetime) -> Cycle:
     """The state at the start: who waits, and who cannot start whatever is free."""
-    world = World(taken)
-    cycle = Cycle(policy, now, world, placement.Placer(world, policy.gpu_placement))
-    for workload in sorted(taken.workloads, key=lambda one: one.id):
-        if all(pod.state is not PodState.PENDING for pod in workload.pods):
-            continue
-        ask = order.ask_of(world, workload)
+    world.steps = 0
+    world.growth += 1
+    world.divide(policy.usage_weight)
+    cycle = Cycle(policy, now, world, placement.Placer(world, policy))
+    for one in world.releasing():
+        if one.node is not None:
+            cycle.leaving.setdefault(one.node.node.id, []).append(one)
+    for id in sorted(world.waiting):
+        entry = world.waiting[id]
+        ask = world.first_ask(entry, entry.pool)
+        if ask is None:  # Its gang lacks pods, which the bar says.
+            ask = world.make_ask(entry.workload, entry.pool, entry.pending, is_core=True)
         reason = eligibility.bar(world, ask, now)
         if reason is None:
-            cycle.waiting[workload.id] = ask
+            cycle.waiting[id] = ask
         else:
-            cycle.barred[workload.id] = (ask, reason)
+            cycle.barred[id] = (ask, reason)
     return cycle

@@ -2,11 +2,10 @@
 
 from datetime import datetime
 
-from aliquot.core import wording
-from aliquot.core.model import PodState
-from aliquot.core.order import Ask
+from aliquot.core import gang, wording
+from aliquot.core.model import PodState, Queue
 from aliquot.core.plan import Code, Reason
-from aliquot.core.snapshot import World
+from aliquot.core.snapshot import Ask, World
 
 
 def bar(world: World, ask: Ask, now: datetime) -> Reason | None:
@@ -30,19 +29,40 @@ def bar(world: World, ask: Ask, now: datetime) -> Reason | None:
             f"it failed and is tried again at {workload.not_before.isoformat(timespec='seconds')}",
             {"notBefore": workload.not_before.isoformat(), "seconds": seconds},
         )
-    ending = world.releasing.get(workload.id, [])
+    held = next((one.queue for one in world.accounts_of(ask.pool, workload.queue) if _is_held(one.queue)), None)
+    if held is not None:
+        how = "drained" if held.is_drained else "held"
+        return Reason(
+            Code.QUEUE_HELD,
+            f"{held.name} is {how}: nothing new starts in it until an administrator releases it",
+            {"queue": held.name, "how": how},
+        )
+    unmet = next((pod.unmet for pod in ask.pods if pod.unmet), "")
+    if unmet:
+        return Reason(Code.UNMET_DEPENDENCY, unmet, {"unmet": unmet})
+    ending = world.releasing_of(workload.id)
     if ending:
         return Reason(
             Code.WAITING_FOR_RELEASE,
             f"{wording.plural(len(ending), 'pod')} of its last attempt must end first",
             {"ending": len(ending)},
         )
-    counted = {PodState.PENDING, PodState.RUNNING, PodState.SUCCEEDED}
-    present = sum(pod.state in counted for pod in workload.pods)
-    if present < workload.min_pods:
+    if gang.choices(workload, active={one.pod.id for one in world.running_of(workload.id)}, waiting=ask.pods):
+        return None
+    if workload.gang is not None:
         return Reason(
             Code.GANG_INCOMPLETE,
-            f"it starts with {wording.plural(workload.min_pods, 'pod')} or not at all; only {present} can run",
-            {"needs": workload.min_pods, "present": present},
+            "a group of its gang has fewer pods that can run than its minimum",
+            {"present": len(ask.pods)},
         )
-    return None
+    counted = {PodState.PENDING, PodState.RUNNING, PodState.SUCCEEDED}
+    present = sum(pod.state in counted for pod in workload.pods)
+    return Reason(
+        Code.GANG_INCOMPLETE,
+        f"it starts with {wording.plural(workload.min_pods, 'pod')} or not at all; only {present} can run",
+        {"needs": workload.min_pods, "present": present},
+    )
+
+
+def _is_held(queue: Queue) -> bool:
+    return queue.is_held or queue.is_drained

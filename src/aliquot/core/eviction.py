@@ -1,192 +1,177 @@
-"""Who gives way: reclaim between queues and preemption inside one, with the fewest and cheapest victims.
+"""The search for victims: as few and as cheap as can be, and only if the workload they are for then fits.
 
 Promises: nothing is evicted unless the workload it is for then fits, in the same simulation; no victim is taken that
-the result does not need; each step is legal before and after, so that no two workloads ever evict each other.
+the result does not need; each step is legal before and after. Victims that fit elsewhere are promised a new place in
+the same plan.
 
-Reclaim. A workload takes from other queues if its queue, and all above it below the common ancestor, stay within their
-guaranteed amounts with it, and each level on the victim's side stays at or above its own after each step; the same
-holds for fair shares. One resource must be the ground: asked by the one and held by the other. Other resources that are
-short in the pool have a say too: by quota where one is set, by fair share always. The amounts below what is guaranteed
-(or fair) thus only ever shrink, which is why there is no loop.
+Two ways are tried. The first takes victims in the order in which they would be given up until the workload fits, and
+spares again whom the result does not need. The second looks, pod by pod, for the node with the cheapest victims: it
+finds what the first misses where the rules allow only few victims. The cheaper result is taken.
 """
 
-import itertools
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
+from itertools import product
 
-from aliquot.core import order, promises, wording
-from aliquot.core.cycle import Cycle
-from aliquot.core.model import RESOURCES, Amounts, PodState, Workload
-from aliquot.core.order import Ask
+from aliquot.core import constraints, gang, placement, promises, rooms, victims, wording
+from aliquot.core.cycle import Cycle, Unit
+from aliquot.core.model import RESOURCES, Amounts, Pod, PodRequest, Workload
 from aliquot.core.plan import Evict, Rule
-from aliquot.core.snapshot import Account, Holding, Vector, World
+from aliquot.core.rooms import Account, Holding, NodeRoom
+from aliquot.core.snapshot import Ask
+from aliquot.core.victims import Choice, Giver
 
 _GPU = 0
 _MOST_REJECTED = 5
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Unit:
-    """What is evicted at once: one pod above the minimum of its gang, or all the rest, or a promise."""
-
-    workload: Workload
-    holdings: tuple[Holding, ...]
-    amounts: Vector
-    is_core: bool
-    is_promise: bool
-
-
-@dataclass(slots=True, eq=False)
-class Giver:
-    """A queue that may have to give: its units, cheapest first, and the levels at which the rules are compared."""
-
-    accounts: tuple[Account, ...]
-    below: tuple[Account, ...]
-    """Its own account and those above it, below the lowest common ancestor with the taker."""
-    units: list[Unit]
-    taker: tuple[Account, ...] = ()
-    grounds: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    """By rule ("quota", "fair share"), the resources on which the taker may take from it."""
-    key: tuple[order.QueueKey, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Choice:
-    """A victim, by which rule, and on the ground of which resource."""
-
-    unit: Unit
-    giver: Giver
-    basis: str
-    ground: int
+MOST_NODES = 32
+"""So many nodes are compared for the cheapest victims of one pod."""
+MOST_PODS = 64
+"""Gangs up to this size are tried pod by pod."""
 
 
 @dataclass(slots=True)
 class Search:
-    """The search for victims for one workload by one rule. The world is left as it was unless `take` succeeds."""
+    """The search for one workload by one rule. The world is left as it was unless `take` succeeds."""
 
     cycle: Cycle
     ask: Ask
     rule: Rule
-    rejected: list[str] = field(default_factory=list)
-    """What was considered before the victims and would not have done."""
-    explanations: list[str] = field(default_factory=list)
-    """For each victim, the numbers that make its step legal."""
     refused: list[tuple[int, str]] = field(default_factory=list)
     """Whom the rules protect, with the number of victims that had been found before it."""
+    may_cross: bool = False
+    """A queue that is over what it is due may be left below it, by a unit that cannot be split."""
+    spared: list[str] = field(default_factory=list)
+    """Whom the result does not need."""
+    barred: set[str] = field(default_factory=set)
+    """Workloads of which a unit was refused: a core does not go while pods above it stay."""
+    is_cut: bool = False
 
     def take(self) -> bool:
         """Find victims, evict them and promise (or bind) the places; False if there are none that help."""
-        world, cycle = self.cycle.world, self.cycle
-        givers = _reclaimable(cycle, self.ask) if self.rule is Rule.RECLAIM else _preemptible(cycle, self.ask)
-        if not givers:
+        cycle, world = self.cycle, self.cycle.world
+        givers = victims.givers(cycle, self.ask, self.rule)
+        if not givers or not self._could_help(givers):
             return False
         mark = world.mark()
-        chosen = self._chosen(givers)
+        chosen = self._cheapest(givers)
+        if not chosen and not self.is_cut and self.rule is Rule.RECLAIM:
+            self.may_cross = True
+            chosen = self._cheapest(givers)
+        cycle.trial.clear()
         world.rollback(mark)
-        if chosen is None:
+        if self.is_cut:
             cycle.unsearched.add(self.ask.id)
+        if not chosen:
             return False
-        if not self._is_legal(chosen):  # pragma: no cover - sparing victims only makes the others more legal
+        explanations = self._evict_all(chosen)
+        holdings = cycle.placer.place(self.ask, "later") if explanations is not None else None
+        cycle.trial.clear()
+        if holdings is None or explanations is None:
             world.rollback(mark)
             return False
-        holdings = cycle.placer.place(self.ask, "later")
-        if holdings is None:
-            world.rollback(mark)
-            return False
-        self._commit(chosen, holdings)
+        self._commit(chosen, holdings, explanations)
         return True
 
-    def _chosen(self, givers: Sequence[Giver]) -> list[Choice] | None:
-        """The victims, none if nothing helps (or none is needed), None if the steps of the cycle ended.
+    def _could_help(self, givers: Sequence[Giver]) -> bool:
+        """A sound "no": what is free, and the most that the rules allow to free, is less than what is asked."""
+        asked = self.ask.amounts[_GPU]
+        if not asked or _is_by_memory(self.ask):
+            return True
+        most = sum(victims.most_to_give(self.cycle, giver, self.ask.amounts, _GPU) for giver in givers)
+        return most >= asked or most + self.cycle.placer.free_gpus(self.ask.pool) >= asked
 
-        Where the rules protect someone, small victims may have used up what a queue can give and left it just too
-        little for the large one that would do: then the large ones are tried first.
-        """
+    def _cheapest(self, givers: Sequence[Giver]) -> list[Choice] | None:
+        """The victims; None or none if nothing helps."""
         mark = self.cycle.world.mark()
-        if self._fits():
-            return []
-        larger = [replace(giver, units=_largest_first(giver.units)) for giver in givers]
-        chosen = self._fewest(givers)
-        if chosen or chosen is None or not self.refused:
-            return chosen
+        found = self._greedy(givers)
+        self._undo(mark)
+        if self.is_cut or (found is not None and len(found) < 2) or len(self.ask.pods) > MOST_PODS:
+            return found
+        local = self._local(givers)
+        self._undo(mark)
+        if local is None:
+            return found
+        if found is None or self._cost(local, givers) < self._cost(found, givers):
+            return local
+        return found
+
+    def _undo(self, mark: int) -> None:
+        self.cycle.trial.clear()
         self.cycle.world.rollback(mark)
-        return self._fewest(larger)
 
-    def _fewest(self, givers: Sequence[Giver]) -> list[Choice] | None:
-        """As few victims, from the first on, as make it fit."""
-        world = self.cycle.world
-        mark = world.mark()
-        self.refused.clear()
-        every = self._collect(givers)
-        if every is None:
-            return None
-        if not every or not self._fits():
-            return []
-        low, high = 1, len(every)
-        while low < high:
-            middle = (low + high) // 2
-            world.rollback(mark)
-            _evict(world, every[:middle])
-            if self._fits():
-                high = middle
-            else:
-                low = middle + 1
-        world.rollback(mark)
-        kept = self._shrunk(every[:high])
-        if kept is not None:
-            spared = [one.unit.workload.name for one in every[:high] if one not in kept]
-            self.rejected = ["nothing: it does not fit without an eviction"]
-            self.rejected += [text for before, text in self.refused if before < high]
-            self.rejected += [f"{name}: the result does not need it" for name in dict.fromkeys(spared)]
-        return kept
+    # In the order in which they would be given up.
 
-    def _collect(self, givers: Sequence[Giver]) -> list[Choice] | None:
-        """All that may be taken, in order, each step legal; evicted in the world."""
-        world = self.cycle.world
+    def _greedy(self, givers: Sequence[Giver]) -> list[Choice] | None:
+        """As few victims, from the first on, as make it fit; then without those that the result does not need."""
+        cycle = self.cycle
         chosen: list[Choice] = []
-        refused: set[str] = set()
-        for one in givers:
-            one.key = order.last_served_key(one.accounts)
-        while (giver := _next_giver(givers)) is not None:
-            if self.cycle.is_spent:
+        barred = self.barred
+        holdings: list[Holding] | None = None
+        pause, looked = 1, 0
+        self.refused.clear()
+        for giver, unit in self._offers(givers, chosen):
+            if cycle.is_spent:
+                self.is_cut = True
                 return None
-            unit = giver.units.pop(0)
-            world.steps += 1
-            choice = None if unit.workload.id in refused else self._choice(giver, unit)
+            choice = (
+                None
+                if unit.workload.id in barred
+                else victims.choose(cycle, giver, unit, self.rule, may_cross=self.may_cross)
+            )
             if choice is None:
-                refused.add(unit.workload.id)  # A core does not go while pods above it stay.
+                barred.add(unit.workload.id)
                 self.refused.append((len(chosen), _protect(giver, unit)))
                 continue
             chosen.append(choice)
-            _evict(world, [choice])
-        return chosen
+            self._evict(choice)
+            looked += 1
+            if looked >= pause and cycle.placer.may_fit(self.ask, "later"):
+                holdings = cycle.placer.place(self.ask, "later")
+                if holdings is not None:
+                    break
+                looked, pause = 0, pause * 2
+        if holdings is None and looked:
+            holdings = cycle.placer.place(self.ask, "later")
+        return None if holdings is None else self._shrunk(chosen, holdings)
 
-    def _shrunk(self, chosen: list[Choice]) -> list[Choice] | None:
+    def _offers(self, givers: Sequence[Giver], chosen: Sequence[Choice]) -> Iterator[tuple[Giver, Unit]]:
+        """All units in order; and again those that were refused, as long as what was taken since may have changed that:
+        what is taken inside a department makes room under what that department is due."""
+        before = -1
+        while before < len(chosen):
+            before = len(chosen)
+            self.barred.clear()
+            taken = {id(choice.unit) for choice in chosen}
+            for giver, unit in victims.in_order(self.cycle, givers):
+                if id(unit) not in taken:
+                    yield giver, unit
+            if len(givers) < 2 or not victims.is_nested(givers):
+                return
+
+    def _shrunk(self, chosen: list[Choice], holdings: Sequence[Holding]) -> list[Choice] | None:
         """Without those that the result does not need; the dearest are spared first."""
-        world = self.cycle.world
-        _evict(world, chosen)
-        kept = self._near(chosen)
+        kept = self._near(chosen, holdings)
+        self.spared = [choice.unit.workload.name for choice in chosen if choice not in kept]
+        cores = {choice.unit.workload.id for choice in kept if choice.unit.is_core and not choice.unit.is_promise}
         for choice in reversed(list(kept)):
             if self.cycle.is_spent:
+                self.is_cut = True
                 return None
-            if self._loses_core(choice.unit.workload, kept) and not choice.unit.is_core:
+            workload = choice.unit.workload.id
+            if workload in cores and not choice.unit.is_core:
                 continue  # Pods above the minimum do not stay without the core.
-            _restore(world, choice)
+            self._restore(choice)
             if self._fits():
                 kept.remove(choice)
+                self.spared.append(choice.unit.workload.name)
+                cores -= {workload} if choice.unit.is_core else set()
             else:
-                _evict(world, [choice])
+                self._evict(choice)
         return kept
 
-    def _loses_core(self, workload: Workload, chosen: Sequence[Choice]) -> bool:
-        units = [choice.unit for choice in chosen if choice.unit.workload is workload]
-        return any(unit.is_core and not unit.is_promise for unit in units)
-
-    def _near(self, chosen: list[Choice]) -> list[Choice]:
+    def _near(self, chosen: list[Choice], holdings: Sequence[Holding]) -> list[Choice]:
         """Those on the nodes of the places found, if they do; a quick first cut of a long list."""
-        world = self.cycle.world
-        holdings = self.cycle.placer.place(self.ask, "later") or []
         nodes = {id(holding.node) for holding in holdings}
         workloads = {
             choice.unit.workload.id
@@ -194,67 +179,243 @@ class Search:
             if any(id(holding.node) in nodes for holding in choice.unit.holdings)
         }
         far = [choice for choice in chosen if choice.unit.workload.id not in workloads]
+        if not far:
+            return list(chosen)
         for choice in far:
-            _restore(world, choice)
+            self._restore(choice)
         if self._fits():
             return [choice for choice in chosen if choice.unit.workload.id in workloads]
-        _evict(world, far)
+        for choice in far:
+            self._evict(choice)
         return list(chosen)
 
-    def _is_legal(self, chosen: Sequence[Choice]) -> bool:
-        """Evict what was chosen, looking again at each step whether it is legal."""
+    # Node by node.
+
+    def _local(self, givers: Sequence[Giver]) -> list[Choice] | None:
+        """For each pod the node where the cheapest victims make it fit."""
+        cycle, world = self.cycle, self.cycle.world
+        chosen: list[Choice] = []
+        mark = world.mark()
+        for pod in sorted(self.ask.pods, key=lambda pod: placement.size_key(pod.request)):
+            lone = world.make_ask(self.ask.workload, self.ask.pool, (pod,), is_core=self.ask.is_core)
+            found = cycle.placer.place_alone(lone, "later")
+            if found is None:
+                best = self._best_node(givers, lone, chosen)
+                if best is None:
+                    return None
+                for choice in best:
+                    self._evict(choice)
+                chosen += best
+                found = cycle.placer.place_alone(lone, "later")
+            if found is None:
+                return None
+            for holding in found:
+                world.promise(holding)
+        self._undo(mark)
         for choice in chosen:
-            if self._choice(choice.giver, choice.unit) is None:  # pragma: no cover
-                return False
-            self.explanations.append(_explain(self.cycle, self.ask, choice))
-            _evict(self.cycle.world, [choice])
-        return True
+            self._evict(choice)
+        holdings = cycle.placer.place(self.ask, "later")
+        return None if holdings is None else self._shrunk(chosen, holdings)
+
+    def _best_node(self, givers: Sequence[Giver], lone: Ask, chosen: Sequence[Choice]) -> list[Choice] | None:
+        taken = {id(choice.unit) for choice in chosen}
+        by_node: dict[int, tuple[NodeRoom, list[tuple[Giver, Unit]]]] = {}
+        for giver, unit in victims.in_order(self.cycle, givers):
+            if id(unit) in taken:
+                continue
+            for node in {id(one.node): one.node for one in unit.holdings if one.node is not None}.values():
+                if id(node) not in by_node and len(by_node) >= MOST_NODES:
+                    continue
+                by_node.setdefault(id(node), (node, []))[1].append((giver, unit))
+            if self.cycle.is_spent:
+                self.is_cut = True
+                return None
+        best: tuple[tuple[object, ...], list[Choice]] | None = None
+        for node, units in by_node.values():
+            found = self._on_node(node, units, lone, givers)
+            if found is None:
+                continue
+            key = (*self._cost(found, givers), node.row)
+            if best is None or key < best[0]:
+                best = (key, found)
+        return None if best is None else best[1]
+
+    def _on_node(
+        self, node: NodeRoom, units: Sequence[tuple[Giver, Unit]], lone: Ask, givers: Sequence[Giver]
+    ) -> list[Choice] | None:
+        """The first units of a node that make one pod fit on it, each step legal; the world is left as it was."""
+        request = lone.requests[0]
+        if not node.is_usable or constraints.refusal(node.node, request) is not None:
+            return None
+        best: list[Choice] | None = None
+        for ordered in (units, _largest_first(units)):
+            found = self._first_on_node(node, ordered, request)
+            if found is not None and (best is None or self._cost(found, givers) < self._cost(best, givers)):
+                best = found
+        return best
+
+    def _first_on_node(
+        self, node: NodeRoom, units: Sequence[tuple[Giver, Unit]], request: PodRequest
+    ) -> list[Choice] | None:
+        world = self.cycle.world
+        mark, before = world.mark(), list(self.cycle.trial)
+        chosen: list[Choice] = []
+        barred: set[str] = set()
+        is_there = False
+        for giver, unit in units:
+            world.steps += 1
+            choice = (
+                None
+                if unit.workload.id in barred
+                else victims.choose(self.cycle, giver, unit, self.rule, may_cross=self.may_cross)
+            )
+            if choice is None or (unit.is_core and not self._is_bare(unit, chosen)):
+                barred.add(unit.workload.id)
+                continue
+            chosen.append(choice)
+            self._evict(choice)
+            is_there = self.cycle.placer.fits_on(node, request, "later")
+            if is_there:
+                break
+        world.rollback(mark)
+        self.cycle.trial = {id: self.cycle.trial[id] for id in before}
+        return chosen if is_there else None
+
+    def _is_bare(self, unit: Unit, chosen: Sequence[Choice]) -> bool:
+        """Whether all that is above the minimum of its gang goes too."""
+        if unit.is_promise:
+            return True
+        gone = {holding.pod.id for choice in chosen for holding in choice.unit.holdings} | self.cycle.evicted
+        gone |= set(self.cycle.trial) | {holding.pod.id for holding in unit.holdings}
+        return all(one.pod.id in gone for one in self.cycle.world.running_of(unit.workload.id))
+
+    def _cost(self, chosen: Sequence[Choice], givers: Sequence[Giver]) -> tuple[object, ...]:
+        """What sets of victims are compared by, the smaller the better: the queue that would be served last, the
+        highest priority touched, a core or only what is above it, work lost in all, pods, age."""
+        keys = sorted({giver.key for giver in givers}, reverse=True)
+        lost = timedelta()
+        for choice in chosen:
+            if not choice.unit.is_promise:
+                lost += victims.work_lost(self.cycle, choice.unit.workload, choice.unit.amounts[_GPU])[0]
+        return (
+            max(keys.index(choice.giver.key) for choice in chosen),
+            max(choice.unit.workload.priority for choice in chosen),
+            any(choice.unit.is_core for choice in chosen),
+            lost,
+            sum(len(choice.unit.holdings) for choice in chosen),
+            max(self.cycle.now - choice.unit.workload.created for choice in chosen),
+        )
+
+    # Carrying it out.
 
     def _fits(self) -> bool:
-        return self.cycle.placer.place(self.ask, "later") is not None
+        placer = self.cycle.placer
+        return placer.may_fit(self.ask, "later") and placer.place(self.ask, "later") is not None
 
-    def _choice(self, giver: Giver, unit: Unit) -> Choice | None:
-        if self.rule is Rule.PREEMPT:
-            return Choice(unit, giver, "priority", _GPU)
-        for basis, grounds in giver.grounds.items():
-            for ground in grounds:
-                if unit.amounts[ground] and _stays(self.cycle, giver, unit, basis=basis, ground=ground):
-                    return Choice(unit, giver, basis, ground)
-        return None
+    def _evict(self, choice: Choice) -> None:
+        world = self.cycle.world
+        for holding in choice.unit.holdings:
+            if choice.unit.is_promise:
+                world.unpromise(holding)
+            else:
+                world.evict(holding)
+                self.cycle.trial[holding.pod.id] = holding
 
-    def _commit(self, chosen: Sequence[Choice], holdings: list[Holding]) -> None:
+    def _restore(self, choice: Choice) -> None:
+        world = self.cycle.world
+        for holding in choice.unit.holdings:
+            if choice.unit.is_promise:
+                world.promise(holding)
+            else:
+                world.restore(holding)
+                del self.cycle.trial[holding.pod.id]
+
+    def _evict_all(self, chosen: Sequence[Choice]) -> list[str] | None:
+        """Evict what was chosen, looking again at each step whether it is legal; the numbers that make it so."""
+        explanations: list[str] = []
+        for choice in chosen:
+            giver, unit = choice.giver, choice.unit
+            if victims.choose(self.cycle, giver, unit, self.rule, may_cross=self.may_cross) is None:
+                return None
+            explanations.append(_explain(self.cycle, self.ask, choice))
+            self._evict(choice)
+        return explanations
+
+    def _commit(self, chosen: Sequence[Choice], holdings: list[Holding], explanations: Sequence[str]) -> None:
         cycle = self.cycle
+        spared = tuple(self._rejected(chosen))
         evicted: list[Holding] = []
-        for choice, explanation in zip(chosen, self.explanations, strict=True):
+        for choice, explanation in zip(chosen, explanations, strict=True):
             unit = choice.unit
+            strike(cycle, self.ask.pool, unit)
             if unit.is_promise:
                 promises.revoke(cycle, unit.workload.id, by=self.ask.id)
                 continue
             for holding in unit.holdings:
                 evicted.append(holding)
-                cycle.evicted.add(holding.pod.id)
-                cycle.evicts.append(
-                    Evict(
-                        unit.workload.id,
-                        holding.pod.id,
-                        self.ask.id,
-                        self.rule,
-                        explanation,
-                        tuple(self.rejected[:_MOST_REJECTED]),
-                    )
-                )
+                evict = Evict(unit.workload.id, holding.pod.id, self.ask.id, self.rule, explanation, spared)
+                cycle.evict(evict, holding)
         now = cycle.placer.stay(self.ask, [holding.place for holding in holdings], "now")
         if now is not None:
             cycle.bind(self.ask, now)
         else:
             promises.make(cycle, self.ask, holdings, evicted=evicted)
+        replace_victims(cycle, [choice.unit for choice in chosen if not choice.unit.is_promise])
+
+    def _rejected(self, chosen: Sequence[Choice]) -> list[str]:
+        last = len(chosen)
+        texts = ["nothing: it does not fit without an eviction"]
+        texts += [text for before, text in self.refused if before < last]
+        texts += [f"{name}: the result does not need it" for name in dict.fromkeys(self.spared)]
+        return texts[:_MOST_REJECTED]
+
+
+def replace_victims(cycle: Cycle, units: Sequence[Unit]) -> None:
+    """Promise evicted pods a new place where there is one: whole gangs, or what was above their minimum."""
+    by_workload: dict[str, list[Pod]] = {}
+    for unit in units:
+        by_workload.setdefault(unit.workload.id, []).extend(holding.pod for holding in unit.holdings)
+    for id in sorted(by_workload, key=lambda id: (-cycle.world.entries[id].workload.priority, id)):
+        pods = tuple(sorted(by_workload[id], key=gang.task_key))
+        ask = ask_anew(cycle, cycle.world.entries[id].workload, pods)
+        holdings = cycle.placer.place(ask, "later")
+        if holdings is not None:
+            promises.move(cycle, ask, holdings)
+
+
+def ask_anew(cycle: Cycle, workload: Workload, pods: tuple[Pod, ...]) -> Ask:
+    """What pods that were told to end would wait for."""
+    entry = cycle.world.entries[workload.id]
+    is_core = not gang.is_satisfied(workload, cycle.pods_in_place(workload.id))
+    return cycle.world.make_ask(workload, entry.pool, pods, is_core=is_core)
+
+
+def _largest_first(units: Sequence[tuple[Giver, Unit]]) -> list[tuple[Giver, Unit]]:
+    """By what a workload holds in all; still, of one workload what is above its minimum comes before its core."""
+    total: dict[str, tuple[int, int, int]] = {}
+    for _, unit in units:
+        total[unit.workload.id] = rooms.plus(total.get(unit.workload.id, (0, 0, 0)), unit.amounts)
+    return sorted(units, key=lambda one: total[one[1].workload.id], reverse=True)
+
+
+def strike(cycle: Cycle, pool: str, unit: Unit) -> None:
+    """It is no victim any more."""
+    listed = cycle.victims.get((pool, unit.workload.queue), [])
+    if unit in listed:
+        listed.remove(unit)
+
+
+def _is_by_memory(ask: Ask) -> bool:
+    return any(one.gpu is not None and one.gpu.mib is not None for one in ask.requests)
 
 
 def _protect(giver: Giver, unit: Unit) -> str:
     """Why a unit of a queue that has to give is not taken."""
-    bases = [(basis, ground) for basis, grounds in giver.grounds.items() for ground in grounds if unit.amounts[ground]]
-    for (basis, ground), account in itertools.product(bases, giver.below):
-        left, due = account.level[ground] - unit.amounts[ground], _due(account, basis)[ground]
+    bases = [
+        (basis, ground) for basis, grounds in giver.grounds().items() for ground in grounds if unit.amounts[ground]
+    ]
+    for (basis, ground), account in product(bases, giver.below):
+        left, due = account.level[ground] - unit.amounts[ground], victims.due(account, basis)[ground]
         if left < due:
             resource = RESOURCES[ground]
             return (
@@ -264,173 +425,12 @@ def _protect(giver: Giver, unit: Unit) -> str:
     return f"{unit.workload.name}: {giver.accounts[0].queue.name} is not over what it is due of what it holds"
 
 
-def _evict(world: World, chosen: Sequence[Choice]) -> None:
-    for choice in chosen:
-        for holding in choice.unit.holdings:
-            if choice.unit.is_promise:
-                world.unpromise(holding)
-            else:
-                world.evict(holding)
-
-
-def _restore(world: World, choice: Choice) -> None:
-    for holding in choice.unit.holdings:
-        if choice.unit.is_promise:
-            world.promise(holding)
-        else:
-            world.restore(holding)
-
-
-def _reclaimable(cycle: Cycle, ask: Ask) -> list[Giver]:
-    """The other queues of the pool from which the rules let this workload take."""
-    world = cycle.world
-    pool = world.pools[ask.workload.pool]
-    taker = world.accounts_of(pool.name, ask.workload.queue)
-    givers: list[Giver] = []
-    for leaf, workloads in _by_queue(cycle, pool.name).items():
-        accounts = world.accounts_of(pool.name, leaf)
-        if leaf == ask.workload.queue or not accounts:
-            continue
-        common = {account.queue.id for account in taker} & {account.queue.id for account in accounts}
-        below = tuple(account for account in accounts if account.queue.id not in common)
-        own = tuple(account for account in taker if account.queue.id not in common)
-        grounds = {basis: _grounds(own, below, ask.amounts, basis) for basis in ("quota", "fair share")}
-        if not below or not any(grounds.values()):
-            continue
-        units = _units(cycle, workloads)
-        if units:
-            givers.append(Giver(accounts, below, units, own, grounds))
-    return givers
-
-
-def _preemptible(cycle: Cycle, ask: Ask) -> list[Giver]:
-    """Lower priorities of the same queue."""
-    own = _by_queue(cycle, ask.workload.pool).get(ask.workload.queue, [])
-    units = _units(cycle, [one for one in own if one.priority < ask.workload.priority])
-    accounts = cycle.world.accounts_of(ask.workload.pool, ask.workload.queue)
-    return [Giver(accounts, (), units)] if units else []
-
-
-def _grounds(taker: Sequence[Account], giver: Sequence[Account], asked: Vector, basis: str) -> tuple[int, ...]:
-    """The resources on which the one may take from the other: the one stays within, the other is over."""
-    for account in taker:
-        for index, amount in enumerate(asked):
-            is_bound = basis == "fair share" or account.terms.of(RESOURCES[index]).quota is not None
-            if amount and is_bound and account.level[index] + amount > _due(account, basis)[index]:
-                return ()
-    return tuple(
-        index
-        for index, amount in enumerate(asked)
-        if amount
-        and all(account.level[index] + amount <= _due(account, basis)[index] for account in taker)
-        and all(account.level[index] > _due(account, basis)[index] for account in giver)
-    )
-
-
-def _stays(cycle: Cycle, giver: Giver, unit: Unit, *, basis: str, ground: int) -> bool:
-    """Whether every level of the giver is still at or above what it is due without this unit."""
-    contended = cycle.world.pools[unit.workload.pool].is_contended
-    for account in giver.below:
-        for index, amount in enumerate(unit.amounts):
-            is_bound = basis == "fair share" or account.terms.of(RESOURCES[index]).quota is not None
-            has_say = index == ground or (contended[index] and is_bound)
-            if amount and has_say and account.level[index] - amount < _due(account, basis)[index]:
-                return False
-    return True
-
-
-def _due(account: Account, basis: str) -> Vector:
-    return account.guaranteed if basis == "quota" else account.share
-
-
-def _by_queue(cycle: Cycle, pool: str) -> dict[str, list[Workload]]:
-    """Preemptible work that holds places or promises, by queue."""
-    holders = {id: group[0].workload for id, group in cycle.world.running.items()}
-    holders |= {id: kept.ask.workload for id, kept in cycle.promises.items()}
-    found: dict[str, list[Workload]] = {}
-    for id, workload in sorted(holders.items()):
-        if workload.pool == pool and workload.is_preemptible and id not in cycle.settled:
-            found.setdefault(workload.queue, []).append(workload)
-    return found
-
-
-def _units(cycle: Cycle, workloads: Sequence[Workload]) -> list[Unit]:
-    """What can be evicted, cheapest first: low priority, above the minimum, little work lost, few pods, young."""
-    units = [unit for workload in workloads for unit in _units_of(cycle, workload)]
-    units.sort(key=lambda unit: (unit.workload.id, unit.holdings[-1].pod.index, unit.holdings[-1].pod.id), reverse=True)
-    units.sort(
-        key=lambda unit: (
-            unit.workload.priority,
-            unit.is_core,
-            _work_lost(cycle, unit),
-            len(unit.holdings),
-            cycle.now - unit.workload.created,
-        )
-    )
-    return units
-
-
-def _largest_first(units: Sequence[Unit]) -> list[Unit]:
-    """By what a workload holds in all; still, of one workload what is above its minimum comes before its core."""
-    total: dict[str, Vector] = {}
-    for unit in units:
-        before = total.get(unit.workload.id, (0, 0, 0))
-        total[unit.workload.id] = (
-            before[0] + unit.amounts[0],
-            before[1] + unit.amounts[1],
-            before[2] + unit.amounts[2],
-        )
-    return sorted(units, key=lambda unit: total[unit.workload.id], reverse=True)
-
-
-def _units_of(cycle: Cycle, workload: Workload) -> list[Unit]:
-    running = [one for one in cycle.world.running.get(workload.id, ()) if one.pod.id not in cycle.evicted]
-    ended_well = sum(pod.state is PodState.SUCCEEDED for pod in workload.pods)
-    core = max(0, workload.min_pods - ended_well)
-    units = [_unit(workload, (one,)) for one in running[core:]]
-    if running[:core]:
-        units.append(_unit(workload, tuple(running[:core]), is_core=True))
-    if workload.id in cycle.promises:
-        units.append(_unit(workload, cycle.promises[workload.id].holdings, is_core=True, is_promise=True))
-    return units
-
-
-def _unit(
-    workload: Workload, holdings: tuple[Holding, ...], *, is_core: bool = False, is_promise: bool = False
-) -> Unit:
-    gpu, cpu, memory = (sum(one.charge[index] for one in holdings) for index in range(3))
-    return Unit(workload, holdings, (gpu, cpu, memory), is_core, is_promise)
-
-
-def _work_lost(cycle: Cycle, unit: Unit) -> tuple[timedelta, timedelta]:
-    """Run time by GPUs, then run time alone (of work without a GPU)."""
-    if unit.is_promise or unit.workload.started is None:
-        return (timedelta(), timedelta())
-    span = max(timedelta(), cycle.now - unit.workload.started)
-    return (span * unit.amounts[_GPU], span)
-
-
-def _next_giver(givers: Sequence[Giver]) -> Giver | None:
-    """The queue that would be served last. Giving only ever lowers a key, so an old key is an upper bound."""
-    open_givers = [giver for giver in givers if giver.units]
-    while open_givers:
-        last = max(open_givers, key=lambda giver: giver.key)
-        fresh = order.last_served_key(last.accounts)
-        if fresh == last.key:
-            return last
-        last.key = fresh
-    return None
-
-
 def _explain(cycle: Cycle, ask: Ask, choice: Choice) -> str:
     victim = choice.unit.workload
     if choice.basis == "priority":
-        return (
-            f"{ask.workload.name} has priority {ask.workload.priority}, {victim.name} of the same project has "
-            f"{victim.priority}"
-        )
+        return _explain_inside(ask, victim)
     resource = RESOURCES[choice.ground]
-    asked = cycle.world.pools[ask.workload.pool].asked
+    asked = cycle.world.pools[ask.pool].asked
     taker, giver = choice.giver.taker[-1], choice.giver.below[-1]
     return (
         f"{taker.queue.name} holds {wording.amount(resource, taker.level[choice.ground])} and stays with "
@@ -440,10 +440,19 @@ def _explain(cycle: Cycle, ask: Ask, choice: Choice) -> str:
     )
 
 
+def _explain_inside(ask: Ask, victim: Workload) -> str:
+    if victim.priority == ask.workload.priority:
+        return f"{ask.workload.name} has had less GPU time than {victim.name} of its project, which had its quantum"
+    return (
+        f"{ask.workload.name} has priority {ask.workload.priority}, {victim.name} of the same project has "
+        f"{victim.priority}"
+    )
+
+
 def _said(account: Account, choice: Choice, asked: Amounts) -> str:
     """What a queue is due, as it is set where nothing cuts it."""
     resource = RESOURCES[choice.ground]
-    due = _due(account, choice.basis)[choice.ground]
+    due = victims.due(account, choice.basis)[choice.ground]
     quota = account.terms.of(resource).quota
     if choice.basis != "quota" or quota is None:
         return f"{choice.basis} of {wording.amount(resource, due)}"

@@ -62,7 +62,14 @@ def divide(total: int, claimants: Sequence[Claimant]) -> dict[str, Portion]:
     return {one.id: Portion(guaranteed[one.id], share[one.id]) for one in claimants}
 
 
-def divide_tree(capacity: Amounts, queues: Sequence[Queue], *, pool: str, requests: Mapping[str, Amounts]) -> Shares:
+def divide_tree(
+    capacity: Amounts,
+    queues: Sequence[Queue],
+    *,
+    pool: str,
+    requests: Mapping[str, Amounts],
+    usage_weight: tuple[int, int] = (0, 1),
+) -> Shares:
     """The shares of all queues in a pool. `requests`: what each leaf holds and waits for; inner queues add up."""
     children = children_of(queues)
     share: dict[str, dict[ResourceName, int]] = {queue.id: {} for queue in queues}

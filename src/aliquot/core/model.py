@@ -373,6 +373,8 @@ class Share:
     mib: int
     start: int | None = None
     """The first memory slice of a MIG instance that is made for it."""
+    sharing: Sharing | None = None
+    """The sharing mode that it is in, if it is not time-slicing."""
 
 
 @dataclass(frozen=True, slots=True)

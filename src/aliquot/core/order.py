@@ -2,44 +2,38 @@
 
 Queues, among siblings at every level of the tree: not over their fair share first, then starved of quota, then by
 priority, then by the share they would have with their next workload, then by the one they have, age, name. Workloads of
-a queue: by priority, those below their gang minimum first, the one that waits longest, id.
+a queue: by priority, those below their gang minimum first, the one that waits longest, id. A queue may serve those who
+have had the least GPU time first instead of those who wait longest.
 """
 
-from collections import deque
+import heapq
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
-from aliquot.core import snapshot
-from aliquot.core.model import Pod, PodRequest, PodState, Workload
-from aliquot.core.snapshot import Account, Vector
+from aliquot.core.model import Policy, Queue, QueueOrder, Workload
+from aliquot.core.rooms import Account, Vector
+from aliquot.core.snapshot import Ask
 
 # Quotients are compared as integers. Two different ones differ by more than 2**-128, as no amount passes 2**64.
 _SCALE = 1 << 128
 _NO_SHARE = 1 << 256
 
 QueueKey = tuple[bool, bool, int, int, int, datetime, str, str]
+WorkloadKey = tuple[int, int, bool, datetime, str]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Ask:
-    """A workload that waits, with what all its pending pods ask for."""
-
-    workload: Workload
-    pods: tuple[Pod, ...]
-    requests: tuple[PodRequest, ...]
-    amounts: Vector
-
-    @property
-    def id(self) -> str:
-        """The id of the workload."""
-        return self.workload.id
+def service_class(workload: Workload, policy: Policy) -> int:
+    """The class of work by the GPU time it has had: 0 below the threshold, then one more with each doubling."""
+    classes = policy.service_classes
+    return min(classes - 1, (workload.attained_milli_seconds // max(1, policy.service_threshold)).bit_length())
 
 
-def workload_key(workload: Workload) -> tuple[int, bool, datetime, str]:
+def workload_key(ask: Ask, queue: Queue | None, policy: Policy) -> WorkloadKey:
     """Who comes first in a queue: the smallest."""
-    placed = sum(pod.state in {PodState.RUNNING, PodState.SUCCEEDED} for pod in workload.pods)
-    return (-workload.priority, placed >= workload.min_pods, workload.created, workload.id)
+    workload = ask.workload
+    is_by_service = queue is not None and queue.order is QueueOrder.LEAST_ATTAINED_SERVICE
+    turn = service_class(workload, policy) if is_by_service else 0
+    return (-workload.priority, turn, not ask.is_core, workload.created, workload.id)
 
 
 def dominant_share(account: Account, more: Vector = (0, 0, 0)) -> int:
@@ -73,33 +67,56 @@ def queue_key(account: Account, more: Vector = (0, 0, 0)) -> QueueKey:
 
 def last_served_key(accounts: Sequence[Account]) -> tuple[QueueKey, ...]:
     """The same for a queue and all above it, from the root down: the largest is served last, so it gives first."""
-    return tuple(queue_key(account) for account in reversed(accounts))
+    return tuple(_alone(account) for account in reversed(accounts))
+
+
+def _alone(account: Account) -> QueueKey:
+    """A queue's key without more, kept until what it holds changes."""
+    if account.key is None or account.key[0] != account.version:
+        account.key = (account.version, queue_key(account))
+    return account.key[1]
 
 
 class Turns:
-    """Gives out the workloads of one pool one at a time, looking anew at what the queues hold before each."""
+    """Gives out the asks of one pool one at a time, looking anew at what the queues hold before each."""
 
-    def __init__(self, asks: Iterable[Ask], accounts: Mapping[str, Sequence[Account]]) -> None:
+    def __init__(self, asks: Iterable[Ask], accounts: Mapping[str, Sequence[Account]], policy: Policy) -> None:
         """`accounts`: for each leaf its account and those above it, up to the root."""
-        self._leaves: dict[str, deque[Ask]] = {}
+        self._policy = policy
+        self._leaves: dict[str, list[tuple[WorkloadKey, Ask]]] = {}
         self._paths = accounts
         self._children: dict[str | None, list[Account]] = {}
         self._best: dict[str, tuple[QueueKey, Ask]] = {}
-        for ask in sorted(asks, key=lambda ask: workload_key(ask.workload)):
-            self._leaves.setdefault(ask.workload.queue, deque()).append(ask)
+        self._dropped: set[tuple[object, ...]] = set()
+        self._keys: dict[tuple[str, int, Vector], QueueKey] = {}
+        for ask in asks:
+            leaf = ask.workload.queue
+            self._leaves.setdefault(leaf, []).append((self._key(ask), ask))
         known: set[str] = set()
         for leaf in sorted(self._leaves):
+            heapq.heapify(self._leaves[leaf])
             self._add_path(leaf, known)
 
     def next(self) -> Ask | None:
-        """The workload whose turn it is; None after the last."""
+        """The ask whose turn it is; None after the last."""
         chosen = self._choose(None)
         if chosen is None:
             return None
         ask = chosen[1]
-        self._leaves[ask.workload.queue].popleft()
+        heapq.heappop(self._leaves[ask.workload.queue])
         self.refresh(ask.workload.queue)
         return ask
+
+    def push(self, ask: Ask) -> None:
+        """One more ask, of a workload that had its turn."""
+        leaf = ask.workload.queue
+        heapq.heappush(self._leaves[leaf], (self._key(ask), ask))
+        self.refresh(leaf)
+
+    def drop(self, shape: tuple[object, ...]) -> None:
+        """Pass over all asks of this shape from now on."""
+        self._dropped.add(shape)
+        self._best.clear()
 
     def refresh(self, leaf: str) -> None:
         """What this queue holds has changed."""
@@ -109,6 +126,10 @@ class Turns:
     def refresh_all(self) -> None:
         """What many queues hold has changed."""
         self._best.clear()
+
+    def _key(self, ask: Ask) -> WorkloadKey:
+        path = self._paths[ask.workload.queue]
+        return workload_key(ask, path[0].queue if path else None, self._policy)
 
     def _add_path(self, leaf: str, known: set[str]) -> None:
         path = self._paths[leaf]
@@ -131,17 +152,20 @@ class Turns:
         id = account.queue.id
         if id in self._best:
             return self._best[id]
-        waiting = self._leaves.get(id)
-        below = self._choose(id)
-        ask = waiting[0] if waiting else below[1] if below else None
+        ask = self._head(id)
+        if ask is None:
+            below = self._choose(id)
+            ask = below[1] if below else None
         if ask is None:
             return None
-        self._best[id] = (queue_key(account, ask.amounts), ask)
+        key = (id, account.version, ask.amounts)
+        if key not in self._keys:
+            self._keys[key] = queue_key(account, ask.amounts)
+        self._best[id] = (self._keys[key], ask)
         return self._best[id]
 
-
-def ask_of(world: snapshot.World, workload: Workload) -> Ask:
-    """What a workload waits for."""
-    pods = snapshot.pending_of(workload)
-    amounts = snapshot.vector(world.ask_of(workload, pods))
-    return Ask(workload, pods, snapshot.requests_of(pods), amounts)
+    def _head(self, leaf: str) -> Ask | None:
+        waiting = self._leaves.get(leaf)
+        while waiting and waiting[0][1].shape in self._dropped:
+            heapq.heappop(waiting)
+        return waiting[0][1] if waiting else None

@@ -1,26 +1,39 @@
-"""Where pods go: which nodes and devices can take a pod, and which of them is best.
+"""Where pods go: which node is best for a pod, and how the pods of a gang go together.
 
-A gang is placed whole or not at all. Nodes are compared by: an already shared device for a share, then packed (or
-spread), CPU and memory left balanced, id. On a device the tightest fit wins. Several shares of one pod sit on different
-devices.
+A gang is placed whole or not at all, its groups inside the domains they ask for. Nodes are compared by, the most
+significant first: taints that would rather keep the pod off, an already shared device for a share, room now before room
+that is being freed, then as the pool says (`fragmentation`, `pack`, `spread`), CPU and memory left balanced, id.
+
+For each kind of request a vector of all nodes' scores is kept and brought up to date by the nodes that changed, so that
+placing costs little more than finding the smallest number.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
-from aliquot.core import quota, snapshot
-from aliquot.core.model import GpuRequest, Place, PlacementStrategy, Pod, PodRequest
-from aliquot.core.order import Ask
-from aliquot.core.snapshot import DeviceRoom, Holding, NodeRoom, Pool, Slot, World
+import numpy as np
+from numpy.typing import NDArray
 
-View = Literal["now", "later", "held"]
-"""`now`: what is neither held nor promised. `later`: what is when all that was told to end is gone. `held`: what no one
-holds, promised or not; nothing is decided by it, it tells why something waits."""
+from aliquot.core import constraints, fitting, gang, quota, rooms, topology
+from aliquot.core.fitting import Order
+from aliquot.core.model import Group, Near, Place, PlacementStrategy, Pod, PodRequest, Policy
+from aliquot.core.rooms import Holding, NodeRoom, Slot, Vector, View
+from aliquot.core.snapshot import Ask, Pool, World
 
-Order = Literal["tight", "wide", "cheap"]
-"""How devices of a node are chosen: the tightest fit; the emptiest first, which places the most pods with several
-shares each; or the largest first, where a request by memory is charged least."""
+NO_ROOM = np.iinfo(np.int64).max
+Rows = NDArray[np.intp]
+"""Nodes of a pool by their rows; as an argument None is all of them."""
+
+_MOST_WASTE = 1 << 23
+
+
+@dataclass(slots=True)
+class Index:
+    """One number per node of a pool, kept by the log of what changed."""
+
+    values: NDArray[np.int64]
+    seen: int
+    """How far the log was read."""
 
 
 @dataclass(slots=True)
@@ -28,235 +41,467 @@ class Placer:
     """Places gangs in a world and remembers which shapes found no place since room last grew."""
 
     world: World
-    gpu_placement: PlacementStrategy = "pack"
+    policy: Policy = field(default_factory=Policy)
     _refused: dict[tuple[object, ...], int] = field(default_factory=dict)
 
     def place(self, ask: Ask, view: View) -> list[Holding] | None:
         """Places for all pods of the ask, within the limits of its queue; the world is left as it was."""
         world = self.world
-        pool = world.pools[ask.workload.pool]
-        if self.excess(ask, ask.amounts, view) is not None and not any(one.gpu and one.gpu.mib for one in ask.requests):
+        if not any(one.gpu and one.gpu.mib for one in ask.requests) and self.excess(ask, ask.amounts, view) is not None:
             return None
-        key = (pool.name, ask.requests, view)
+        key = (ask.shape, view)
         if self._refused.get(key) == world.growth:
             return None
         is_found = False
-        for order in _orders(ask):
-            mark = world.mark()
-            holdings = self._place_all(ask, view, order)
-            world.rollback(mark)
-            is_found = is_found or holdings is not None
-            if holdings is not None and self.excess(ask, charge_of(holdings), view) is None:
-                return holdings
+        for pods in (ask.pods, *ask.alternatives):
+            for order in self._orders(ask.pool, pods):
+                mark = world.mark()
+                holdings = self._place_all(ask, pods, view, order)
+                world.rollback(mark)
+                is_found = is_found or holdings is not None
+                if holdings is not None and self.excess(ask, rooms.charge_of(holdings), view) is None:
+                    return holdings
         if not is_found:
             self._refused[key] = world.growth
         return None
 
     def has_room(self, ask: Ask, view: View) -> bool:
         """Whether there is room for all pods of the ask, whatever the terms of its queue."""
-        for order in _orders(ask):
-            mark = self.world.mark()
-            is_found = self._place_all(ask, view, order) is not None
-            self.world.rollback(mark)
-            if is_found:
-                return True
+        for pods in (ask.pods, *ask.alternatives):
+            for order in self._orders(ask.pool, pods):
+                mark = self.world.mark()
+                is_found = self._place_all(ask, pods, view, order) is not None
+                self.world.rollback(mark)
+                if is_found:
+                    return True
         return False
 
-    def excess(self, ask: Ask, amounts: snapshot.Vector, view: View) -> quota.Excess | None:
+    def place_alone(self, ask: Ask, view: View, rows: Rows | None = None) -> list[Holding] | None:
+        """Places for the pods of the ask, whatever the terms of its queue and where the rest of its gang is."""
+        mark = self.world.mark()
+        holdings = self._place_pods(ask, ask.pods, view, order=self._orders(ask.pool, ask.pods)[0], rows=rows)
+        self.world.rollback(mark)
+        return holdings
+
+    def fits_on(self, node: NodeRoom, request: PodRequest, view: View) -> bool:
+        """Whether one pod fits on this node."""
+        return fitting.fit(node, request, view) is not None and self.refusal(node, request, view) is None
+
+    def free_gpus(self, pool: str) -> int:
+        """Milli-GPU of a pool that nobody will hold when all that was told to end is gone."""
+
+        def free(node: NodeRoom) -> int:
+            return sum(room.part("later") for room in node.devices) if node.is_usable else 0
+
+        return int(_kept(self.world.pools[pool], "free", free).sum())
+
+    def may_fit(self, ask: Ask, view: View) -> bool:
+        """A sound "no": False only if the pods cannot all fit, by counting each kind of them alone."""
+        if ask.alternatives:
+            return True
+        pool = self.world.pools[ask.pool]
+        return all(self.count(pool, kind, view) >= pods for kind, pods in ask.kinds)
+
+    def could_ever_fit(self, ask: Ask) -> bool:
+        """A sound "no": False only if the pods could not all fit even if nothing ran on the nodes that take pods."""
+        if ask.alternatives:
+            return True
+        pool = self.world.pools[ask.pool]
+        return all(int(self.empty_counts(pool, kind).sum()) >= pods for kind, pods in ask.kinds)
+
+    def empty_counts(self, pool: Pool, kind: int) -> NDArray[np.int64]:
+        """How many pods of a kind fit on each node when nothing runs there."""
+        request = self.world.requests[kind]
+
+        def count(node: NodeRoom) -> int:
+            if constraints.refusal(node.node, request) is not None:
+                return 0
+            return fitting.count(rooms.node_room(node.node, row=node.row, touched=[]), request, "now")
+
+        key = ("empty", kind)
+        found = pool.indexes.get(key)
+        if not isinstance(found, Index):
+            found = Index(np.fromiter((count(node) for node in pool.nodes), np.int64, len(pool.nodes)), 0)
+            pool.indexes[key] = found
+        return found.values
+
+    def is_full(self, ask: Ask, views: Sequence[View]) -> bool:
+        """Whether this shape was found to have no room in any of these views since room last grew."""
+        return all(self._refused.get((ask.shape, view)) == self.world.growth for view in views)
+
+    def count(self, pool: Pool, kind: int, view: View, rows: Rows | None = None) -> int:
+        """How many pods of a kind fit, looking at each node alone."""
+        values = self._counts(pool, kind, view)
+        return int(values.sum() if rows is None else values[rows].sum())
+
+    def excess(self, ask: Ask, amounts: Vector, view: View) -> quota.Excess | None:
         """The term of its queue, or of one above, that these amounts would pass."""
-        accounts = self.world.accounts_of(ask.workload.pool, ask.workload.queue)
-        over = quota.over_limit(accounts, amounts, counting="later" if view == "later" else "now")
-        if over is not None or ask.workload.is_preemptible:
+        accounts = self.world.accounts_of(ask.pool, ask.workload.queue)
+        counting = "later" if view == "later" else "now"
+        over = quota.over_limit(accounts, amounts, counting=counting)
+        if over is not None or not self._is_fixed(ask):
             return over
-        return quota.over_quota(accounts, amounts, counting="later" if view == "later" else "now")
+        return quota.over_quota(accounts, amounts, counting=counting)
 
     def stay(self, ask: Ask, places: Sequence[Place], view: View) -> list[Holding] | None:
         """These very places, if they are free; the world is left as it was."""
         world = self.world
-        pods = {pod.id: pod for pod in ask.pods}
+        pods = {pod.id: pod for pod in ask.workload.pods}
         mark = world.mark()
         holdings: list[Holding] = []
         for place in places:
             world.steps += 1
-            holding = world.holding(ask.workload, pods[place.pod], place)
-            if not can_hold(holding, view):
+            pod = pods[place.pod]
+            holding = world.holding(ask.workload, pod, place, is_fixed=self._is_fixed(ask))
+            if not self.can_hold(holding, view):
                 break
             _take(world, holding, view)
             holdings.append(holding)
         world.rollback(mark)
-        if len(holdings) < len(places) or self.excess(ask, charge_of(holdings), view) is not None:
+        if len(holdings) < len(places) or self.excess(ask, rooms.charge_of(holdings), view) is not None:
             return None
         return holdings
 
-    def _place_all(self, ask: Ask, view: View, order: Order) -> list[Holding] | None:
-        """Places for all pods, taken in the world; the caller rolls back."""
-        world = self.world
-        pool = world.pools[ask.workload.pool]
-        holdings: list[Holding] = []
-        for pod in sorted(ask.pods, key=lambda pod: (_size(pod.request), pod.index, pod.id)):
-            found = self.best(pool, pod.request, view, order=order)
-            if found is None:
-                return None
-            node, slots = found
-            holding = self.at(ask, pod, node=node, slots=slots)
-            _take(world, holding, view)
-            holdings.append(holding)
-        return sorted(holdings, key=lambda one: (one.pod.index, one.pod.id))
+    def can_hold(self, holding: Holding, view: View) -> bool:
+        """Whether a pod could have this very place."""
+        if not fitting.can_hold(holding, view):
+            return False
+        return holding.node is None or self._is_welcome(holding.node, holding.pod.request, view)
+
+    def best(
+        self, pool: Pool, request: PodRequest, view: View, *, order: Order = "tight", rows: Rows | None = None
+    ) -> tuple[NodeRoom, list[Slot]] | None:
+        """The best node for one pod, with its slots there."""
+        self.world.steps += 1
+        if not pool.nodes or (rows is not None and not len(rows)):
+            return None
+        values = self._scores(pool, request, view, order)
+        row = int(values.argmin()) if rows is None else int(rows[values[rows].argmin()])
+        if values[row] == NO_ROOM:
+            return None
+        node = pool.nodes[row]
+        slots = fitting.fit(node, request, view, order=order)
+        return None if slots is None else (node, slots)
+
+    def refusal(self, node: NodeRoom, request: PodRequest, view: View) -> str | None:
+        """What keeps pods with this request off a node whatever is free there: a taint, a selector, other pods."""
+        found = constraints.refusal(node.node, request)
+        if found is not None:
+            return found
+        return None if self._is_welcome(node, request, view) else "affinity"
 
     def at(self, ask: Ask, pod: Pod, *, node: NodeRoom, slots: Sequence[Slot]) -> Holding:
         """What a pod of the ask takes at a place."""
+        request = pod.request
         return Holding(
             workload=ask.workload,
             pod=pod,
             node=node,
             slots=tuple(slots),
-            room=(pod.request.milli_cpus, pod.request.memory_bytes, 1),
-            charge=(sum(slot.milli for slot in slots), pod.request.milli_cpus, pod.request.memory_bytes),
-            accounts=self.world.accounts_of(ask.workload.pool, ask.workload.queue),
+            room=(request.milli_cpus, request.memory_bytes, 1),
+            charge=(sum(slot.milli for slot in slots), request.milli_cpus, request.memory_bytes),
+            accounts=self.world.accounts_of(ask.pool, ask.workload.queue),
+            other=rooms.others_of(request),
+            is_fixed=self._is_fixed(ask),
         )
 
-    def best(
-        self, pool: Pool, request: PodRequest, view: View, *, order: Order = "tight"
-    ) -> tuple[NodeRoom, list[Slot]] | None:
-        """The best node for one pod, with its slots there."""
-        best: tuple[tuple[int, ...], NodeRoom, list[Slot]] | None = None
-        for node in pool.usable:
-            self.world.steps += 1
-            slots = fit(node, request, view, order=order)
-            if slots is None:
+    def domains_of(self, ask: Ask) -> list[Rows | None]:
+        """The sets of nodes in which all pods of an ask have to be, by what could be free there: None is all nodes."""
+        near = ask.workload.root.near
+        if near is None or near.required is None:
+            return [None]
+        pool = self.world.pools[ask.pool]
+        sets: list[Rows] = [np.array(rows, np.intp) for rows in pool.domains.at(near.topology, near.required).values()]
+        running = {one.node.row for one in self.world.running_of(ask.id) if one.node is not None}
+        able = [
+            rows
+            for rows in sets
+            if running <= set(rows.tolist())
+            and all(int(self.empty_counts(pool, kind)[rows].sum()) >= pods for kind, pods in ask.kinds)
+        ]
+        able.sort(key=lambda rows: (-self._free_in(pool, rows), int(rows[0])))
+        return [*able]
+
+    def _free_in(self, pool: Pool, rows: Rows) -> int:
+        return sum(room.part("later") for row in rows.tolist() for room in pool.nodes[row].devices)
+
+    def _orders(self, pool: str, pods: Sequence[Pod]) -> tuple[Order, ...]:
+        is_spread = self._strategy(pool) == "spread"
+        return fitting.orders_of([pod.request for pod in pods], is_spread=is_spread)
+
+    def _strategy(self, pool: str) -> PlacementStrategy:
+        return self.policy.placement_by_pool.get(pool, self.policy.gpu_placement)
+
+    def _is_fixed(self, ask: Ask) -> bool:
+        workload = ask.workload
+        return not workload.is_preemptible and (ask.is_core or not workload.is_semi_preemptible)
+
+    # Gangs.
+
+    def _place_all(self, ask: Ask, pods: Sequence[Pod], view: View, order: Order) -> list[Holding] | None:
+        """Places for all pods, taken in the world; the caller rolls back."""
+        if any(pod.unmet for pod in pods):
+            return None
+        workload = ask.workload
+        if workload.gang is None and workload.near is None:
+            return self._place_pods(ask, pods, view, order=order, rows=None)
+        if not self.may_fit_pods(ask, pods, view):
+            return None
+        return _Gang(self, ask, pods, view, order).place()
+
+    def may_fit_pods(self, ask: Ask, pods: Sequence[Pod], view: View, rows: Rows | None = None) -> bool:
+        """The sound "no" of `may_fit` for some pods and some nodes."""
+        kinds: dict[int, int] = {}
+        for pod in pods:
+            kind = self.world.kind_of(pod.request)
+            kinds[kind] = kinds.get(kind, 0) + 1
+        pool = self.world.pools[ask.pool]
+        return all(self.count(pool, kind, view, rows) >= wanted for kind, wanted in sorted(kinds.items()))
+
+    def _place_pods(
+        self, ask: Ask, pods: Sequence[Pod], view: View, *, order: Order, rows: Rows | None
+    ) -> list[Holding] | None:
+        pool = self.world.pools[ask.pool]
+        holdings: list[Holding] = []
+        for pod in (
+            pods if len(pods) == 1 else sorted(pods, key=lambda pod: (size_key(pod.request), *gang.task_key(pod)))
+        ):
+            found = self.best(pool, pod.request, view, order=order, rows=rows)
+            if found is None:
+                return None
+            holding = self.at(ask, pod, node=found[0], slots=found[1])
+            _take(self.world, holding, view)
+            holdings.append(holding)
+        return sorted(holdings, key=lambda one: gang.task_key(one.pod)) if len(pods) > 1 else holdings
+
+    # Scores and counts.
+
+    def _is_welcome(self, node: NodeRoom, request: PodRequest, view: View) -> bool:
+        """Whether the pods that are there, or near, allow it."""
+        idle, future = self.world.neighbours(node.node.pool)
+        if view != "later" and idle.refusal(node.node, request) is not None:
+            return False
+        return view == "held" or future.refusal(node.node, request) is None
+
+    def _is_social(self, pool: Pool, request: PodRequest) -> bool:
+        """Whether other pods have a say: its score is then worked out each time."""
+        return request.is_social or (
+            bool(request.labels) and any(one.has_terms for one in self.world.neighbours(pool.name))
+        )
+
+    def _scores(self, pool: Pool, request: PodRequest, view: View, order: Order) -> NDArray[np.int64]:
+        strategy = self._strategy(pool.name)
+
+        def score(node: NodeRoom) -> int:
+            return self._score(node, request, view, order=order, strategy=strategy)
+
+        if self._is_social(pool, request):
+            return np.array(
+                [score(node) if self._is_welcome(node, request, view) else NO_ROOM for node in pool.nodes], np.int64
+            )
+        key = ("score", self.world.kind_of(request), view, order, strategy, self.policy.cpu_placement)
+        return _kept(pool, key, score)
+
+    def _counts(self, pool: Pool, kind: int, view: View) -> NDArray[np.int64]:
+        request = self.world.requests[kind]
+
+        def count(node: NodeRoom) -> int:
+            if constraints.refusal(node.node, request) is not None:
+                return 0
+            return fitting.count(node, request, view)
+
+        if request.anti_affinity or request.spread:
+            # Each pod that is placed changes what the next one may do: a node is counted as if only room mattered.
+            return np.array([count(node) for node in pool.nodes], np.int64)
+        return _kept(pool, ("count", kind, view), count)
+
+    def _score(self, node: NodeRoom, request: PodRequest, view: View, *, order: Order, strategy: str) -> int:
+        """Smaller is better; NO_ROOM if it does not fit. Packed into one number, a field after the other."""
+        slots = fitting.fit(node, request, view, order=order)
+        if slots is None or constraints.refusal(node.node, request) is not None:
+            return NO_ROOM
+        is_share = request.gpu is not None and not request.gpu.is_whole and request.gpu.profile is None
+        opens = sum(not slot.room.sharers for slot in slots) if is_share and strategy != "spread" else 0
+        is_late = view == "later" and fitting.fit(node, request, "now", order=order) is None
+        value = min(constraints.preference(node.node, request), 7)
+        value = value << 5 | min(opens, 31)
+        value = value << 1 | is_late
+        value = value << 24 | self._waste(node, request, slots, strategy=strategy)
+        return value << 10 | _imbalance(node, request)
+
+    def _waste(self, node: NodeRoom, request: PodRequest, slots: Sequence[Slot], *, strategy: str) -> int:
+        """By the pool's strategy, from 0 (best) to 2**24."""
+        if request.gpu is None:
+            # Work without a GPU keeps off the nodes that have some.
+            left = min(node.future[0], _MOST_WASTE - 1)
+            return (_MOST_WASTE if node.devices else 0) + (
+                left if self.policy.cpu_placement == "pack" else _MOST_WASTE - 1 - max(left, 0)
+            )
+        free = sum(room.part("later") for room in node.devices)
+        return free if strategy != "spread" else _MOST_WASTE - free
+
+
+class _Gang:
+    """One attempt to place a gang whose groups ask to be near each other."""
+
+    def __init__(self, placer: Placer, ask: Ask, pods: Sequence[Pod], view: View, order: Order) -> None:
+        self._placer, self._ask, self._view, self._order = placer, ask, view, order
+        self._world = placer.world
+        self._pool = placer.world.pools[ask.pool]
+        self._pods: dict[str, list[Pod]] = {}
+        for pod in pods:
+            self._pods.setdefault(gang.leaf_of(ask.workload, pod), []).append(pod)
+
+    def place(self) -> list[Holding] | None:
+        """Places for all pods, taken in the world; the caller rolls back."""
+        holdings = self._place(self._ask.workload.root, None)
+        return None if holdings is None else sorted(holdings, key=lambda one: gang.task_key(one.pod))
+
+    def _place(self, group: Group, rows: Rows | None) -> list[Holding] | None:
+        pods = [pod for leaf in gang.leaves_of(group) for pod in self._pods.get(leaf, ())]
+        if not pods:
+            return []
+        for within in self._candidates(group, pods, rows):
+            mark = self._world.mark()
+            found = self._place_in(group, pods, within)
+            if found is not None:
+                return found
+            self._world.rollback(mark)
+        return None
+
+    def _place_in(self, group: Group, pods: Sequence[Pod], rows: Rows | None) -> list[Holding] | None:
+        if not group.groups:
+            if group.near is not None and group.near.preferred is not None:
+                return self._place_spanning(group.near, pods, rows)
+            return self._placer._place_pods(self._ask, pods, self._view, order=self._order, rows=rows)
+        found: list[Holding] = []
+        children = [child for child in group.groups if any(self._pods.get(leaf) for leaf in gang.leaves_of(child))]
+        for child in sorted(children, key=lambda child: (-self._weight(child), child.name)):
+            placed = self._place(child, rows)
+            if placed is None:
+                return None
+            found += placed
+        return found
+
+    def _weight(self, group: Group) -> int:
+        """The largest first: what is hardest to place."""
+        pods = [pod for leaf in gang.leaves_of(group) for pod in self._pods.get(leaf, ())]
+        return sum(self._world.ask_of(self._pool.name, pods))
+
+    def _candidates(self, group: Group, pods: Sequence[Pod], rows: Rows | None) -> Iterable[Rows | None]:
+        """The sets of nodes to try, one after the other: narrow domains before wide ones, full before empty ones."""
+        near = group.near
+        if near is None:
+            yield rows
+            return
+        levels = self._pool.domains.levels_from(near.topology, preferred=near.preferred, required=near.required)
+        running = self._rows_of_running(group)
+        for level in levels:
+            if level is None:
+                yield rows
                 continue
-            score = _score(node, request, slots, view=view, is_packed=self.gpu_placement != "spread")
-            if best is None or score < best[0]:  # Nodes come by id, so that the first of equals stays.
-                best = (score, node, slots)
+            is_required = near.required is not None
+            yield from self._domains(near, level, pods, rows=rows, running=running if is_required else set())
+
+    def _domains(
+        self, near: Near, level: str, pods: Sequence[Pod], *, rows: Rows | None, running: set[int]
+    ) -> Iterable[Rows]:
+        found: list[tuple[int, tuple[str, ...], Rows]] = []
+        kind = self._world.kind_of(pods[0].request)
+        for domain, members in self._pool.domains.at(near.topology, level).items():
+            inside = np.array(members, np.intp)
+            if rows is not None:
+                inside = inside[np.isin(inside, rows)]
+            if not len(inside) or (running and not running <= set(members) and level == near.required):
+                continue
+            if not self._placer.may_fit_pods(self._ask, pods, self._view, inside):
+                continue
+            found.append((self._placer.count(self._pool, kind, self._view, inside), domain, inside))
+        found.sort(key=lambda one: (one[0], one[1]))
+        for _, _, inside in found:
+            yield inside
+
+    def _rows_of_running(self, group: Group) -> set[int]:
+        leaves = set(gang.leaves_of(group))
+        running = self._world.running_of(self._ask.id)
+        return {
+            one.node.row
+            for one in running
+            if one.node is not None and gang.leaf_of(self._ask.workload, one.pod) in leaves
+        }
+
+    def _place_spanning(self, near: Near, pods: Sequence[Pod], rows: Rows | None) -> list[Holding] | None:
+        """In as few domains of the preferred level as can be: the fullest that holds all that is left, else the one
+        that holds most of it."""
+        assert near.preferred is not None
+        domains = self._pool.domains.at(near.topology, near.preferred)
+        left = _largest_first(pods)
+        found: list[Holding] = []
+        tried: set[tuple[str, ...]] = set()
+        while left:
+            chosen = self._next_domain(domains, left, rows=rows, tried=tried)
+            if chosen is None:
+                break
+            tried.add(chosen[0])
+            left, placed = self._fill(left, chosen[1])
+            found += placed
+        if not left:
+            return found
+        rest = self._placer._place_pods(self._ask, left, self._view, order=self._order, rows=rows)
+        return None if rest is None else [*found, *rest]
+
+    def _next_domain(
+        self,
+        domains: Mapping[topology.Domain, Sequence[int]],
+        left: Sequence[Pod],
+        *,
+        rows: Rows | None,
+        tried: set[tuple[str, ...]],
+    ) -> tuple[tuple[str, ...], Rows] | None:
+        kind = self._world.kind_of(left[0].request)
+        best: tuple[tuple[bool, int], tuple[str, ...], Rows] | None = None
+        for domain, members in domains.items():
+            if domain in tried:
+                continue
+            inside = np.array(members, np.intp)
+            if rows is not None:
+                inside = inside[np.isin(inside, rows)]
+            fitting_pods = self._placer.count(self._pool, kind, self._view, inside) if len(inside) else 0
+            if not fitting_pods:
+                continue
+            is_enough = fitting_pods >= len(left)
+            key = (not is_enough, fitting_pods if is_enough else -fitting_pods)
+            if best is None or (key, domain) < (best[0], best[1]):
+                best = (key, domain, inside)
         return None if best is None else (best[1], best[2])
 
-
-def fits_empty(placer: Placer, ask: Ask, requests: Sequence[PodRequest]) -> bool:
-    """Whether pods with these requests fit a world with nothing in it, whatever the queue's terms."""
-    pods = tuple(Pod(id=str(index), index=index, request=request) for index, request in enumerate(requests))
-    lone = Ask(ask.workload, pods, tuple(requests), (0, 0, 0))
-    return placer.has_room(lone, "now")
-
-
-def fit(node: NodeRoom, request: PodRequest, view: View, *, order: Order = "tight") -> list[Slot] | None:
-    """The slots that a pod would get on this node, empty if it asks for no GPU; None if it does not fit."""
-    if not node.is_usable or not has_node_room(node, request, view):
-        return None
-    if request.gpu is None:
-        return []
-    return fit_devices(node.devices, request.gpu, view, order=order)
+    def _fill(self, pods: Sequence[Pod], rows: Rows) -> tuple[list[Pod], list[Holding]]:
+        """Place as many as fit there; the rest is given back."""
+        left: list[Pod] = []
+        found: list[Holding] = []
+        for pod in pods:
+            placed = self._placer._place_pods(self._ask, [pod], self._view, order=self._order, rows=rows)
+            if placed is None:
+                left.append(pod)
+            else:
+                found += placed
+        return left, found
 
 
-def has_node_room(node: NodeRoom, request: PodRequest, view: View) -> bool:
-    """Whether CPU, memory and the number of pods suffice."""
-    for index, amount in enumerate((request.milli_cpus, request.memory_bytes, 1)):
-        free = _seen(node.idle[index], node.future[index], view)
-        if amount and amount > free:
-            return False
-    return True
-
-
-def fit_devices(
-    devices: Sequence[DeviceRoom], gpu: GpuRequest, view: View, *, order: Order = "tight"
-) -> list[Slot] | None:
-    """One slot on each of so many different devices, or None."""
-    if len(devices) < gpu.devices:
-        return None
-    found: list[tuple[tuple[int, ...], Slot]] = []
-    for room in devices:
-        slot = slot_on(room, gpu, view)
-        if slot is not None:
-            found.append((_ORDERS[order](room, slot), slot))
-    if len(found) < gpu.devices:
-        return None
-    found.sort(key=lambda one: (one[0], one[1].room.device.index, one[1].room.device.id))
-    return [slot for _, slot in found[: gpu.devices]]
-
-
-def slot_on(room: DeviceRoom, gpu: GpuRequest, view: View) -> Slot | None:
-    """One share on this device, or None if it does not fit."""
-    if not room.is_usable:
-        return None
-    share = snapshot.share_of(gpu, room.device)
-    if share is None:
-        return None
-    compute = snapshot.compute_of(gpu, share)
-    free_mib, free_milli = free_of(room, view)
-    if share.mib > free_mib or compute > free_milli:
-        return None
-    return Slot(room, share.milli, share.mib, compute)
-
-
-def can_hold(holding: Holding, view: View) -> bool:
-    """Whether there is room for a holding at its place."""
-    node = holding.node
-    if node is None or holding.lost or not node.is_usable or not has_node_room(node, holding.pod.request, view):
-        return False
-    for slot in holding.slots:
-        free_mib, free_milli = free_of(slot.room, view)
-        if not slot.room.is_usable or slot.mib > free_mib or slot.compute > free_milli:
-            return False
-    return True
-
-
-def free_of(room: DeviceRoom, view: View) -> tuple[int, int]:
-    """Memory and compute of a device that can be taken."""
-    return _seen(room.idle_mib, room.future_mib, view), _seen(room.idle_milli, room.future_milli, view)
-
-
-def free_part(room: DeviceRoom, view: View) -> int:
-    """The thousandths of a device that can be taken, by what is shorter."""
-    if not room.is_usable:
-        return 0
-    free_mib, free_milli = free_of(room, view)
-    return max(0, min(1000 * free_mib // room.device.memory_mib, free_milli))
-
-
-def charge_of(holdings: Sequence[Holding]) -> snapshot.Vector:
-    """What places cost their queue, all in all."""
-    gpu, cpu, memory = (sum(one.charge[index] for one in holdings) for index in range(3))
-    return (gpu, cpu, memory)
-
-
-def _orders(ask: Ask) -> tuple[Order, ...]:
-    """The ways worth trying: nearly always one."""
-    orders: list[Order] = ["tight"]
-    if len(ask.pods) > 1 and any(one.gpu and one.gpu.devices > 1 and not one.gpu.is_whole for one in ask.requests):
-        orders.append("wide")
-    if any(one.gpu and one.gpu.mib for one in ask.requests):
-        orders.append("cheap")
-    return tuple(orders)
-
-
-def _tight(room: DeviceRoom, slot: Slot) -> tuple[int, ...]:
-    return (0 if room.sharers else 1, room.future_mib - slot.mib, room.future_milli - slot.compute)
-
-
-def _wide(room: DeviceRoom, slot: Slot) -> tuple[int, ...]:
-    more = room.future_mib // slot.mib if slot.mib else 0
-    return (-min(more, room.future_milli // slot.compute) if slot.compute else -more,)
-
-
-def _cheap(room: DeviceRoom, slot: Slot) -> tuple[int, ...]:
-    return (slot.milli, *_tight(room, slot))
-
-
-_ORDERS: dict[Order, Callable[[DeviceRoom, Slot], tuple[int, ...]]] = {"tight": _tight, "wide": _wide, "cheap": _cheap}
-
-
-def _score(
-    node: NodeRoom, request: PodRequest, slots: Sequence[Slot], *, view: View, is_packed: bool
-) -> tuple[int, ...]:
-    """Smaller is better."""
-    is_share = request.gpu is not None and not request.gpu.is_whole
-    opens = sum(not slot.room.sharers for slot in slots) if is_share else 0
-    if request.gpu is None:
-        # Work without a GPU keeps off the nodes that have some.
-        left = len(node.devices) * 10**9 + (node.future[0] if is_packed else -node.future[0])
-    else:
-        free = sum(free_part(room, view) for room in node.devices)
-        left = free if is_packed else -free
-    return (opens, left, _imbalance(node, request))
+def _kept(pool: Pool, key: object, value_of: Callable[[NodeRoom], int]) -> NDArray[np.int64]:
+    """The values of all nodes, kept from before and brought up to date where room changed."""
+    log, end = pool.touched, pool.forgotten + len(pool.touched)
+    index = pool.indexes.get(key)
+    if not isinstance(index, Index) or index.seen < pool.forgotten:
+        values = np.fromiter((value_of(node) for node in pool.nodes), np.int64, len(pool.nodes))
+        pool.indexes[key] = Index(values, end)
+        return values
+    if index.seen < end:
+        changed = log[index.seen - pool.forgotten :]
+        for row in set(changed) if len(changed) > 1 else changed:
+            index.values[row] = value_of(pool.nodes[row])
+        index.seen = end
+    return index.values
 
 
 def _imbalance(node: NodeRoom, request: PodRequest) -> int:
@@ -265,13 +510,7 @@ def _imbalance(node: NodeRoom, request: PodRequest) -> int:
     if not cpus or not memory:
         return 0
     free_cpus, free_memory = node.future[0] - request.milli_cpus, node.future[1] - request.memory_bytes
-    return abs(1000 * free_cpus // cpus - 1000 * free_memory // memory)
-
-
-def _seen(idle: int, future: int, view: View) -> int:
-    if view == "later":
-        return future
-    return idle if view == "held" else min(idle, future)
+    return min(1000, abs(1000 * free_cpus // cpus - 1000 * free_memory // memory))
 
 
 def _take(world: World, holding: Holding, view: View) -> None:
@@ -281,7 +520,11 @@ def _take(world: World, holding: Holding, view: View) -> None:
         world.hold(holding)
 
 
-def _size(request: PodRequest) -> tuple[int, ...]:
+def _largest_first(pods: Sequence[Pod]) -> list[Pod]:
+    return sorted(pods, key=lambda pod: (size_key(pod.request), *gang.task_key(pod)))
+
+
+def size_key(request: PodRequest) -> tuple[int, ...]:
     """Larger pods are placed first."""
     gpu = request.gpu
     shares = (0, 0, 0) if gpu is None else (-gpu.devices, -(gpu.milli or 0), -(gpu.mib or 0))

@@ -41,6 +41,16 @@ class Code(StrEnum):
     BEHIND = "behind"
     BACKING_OFF = "backing-off"
     BUDGET = "budget"
+    QUEUE_HELD = "queue-held"
+    TOPOLOGY = "topology"
+    TAINT = "taint"
+    SELECTOR = "selector"
+    AFFINITY = "affinity"
+    SHARING_MODE = "sharing-mode"
+    NO_FREE_RESOURCE = "no-free-resource"
+    UNMET_DEPENDENCY = "unmet-dependency"
+    PREEMPTION_DELAY = "preemption-delay"
+    PROTECTED_MIN_RUNTIME = "protected-min-runtime"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +86,7 @@ class Evict:
     workload: str
     pod: str
     beneficiary: str
+    """The workload that gets the room; "" if it is told to end for none."""
     rule: Rule
     explanation: str
     """One sentence with the numbers that made it legal."""

@@ -1,74 +1,101 @@
 """Room that is being freed for a workload: kept for it from cycle to cycle, until it binds or the promise expires.
 
 A promise is dropped when its workload is gone or changed, or when its places can no longer be had (a node was cordoned,
-say). When it expires, its workload is planned anew, once without evicting.
+say). When it expires, its workload is planned anew, once without evicting. Others respect it, except who could evict
+its holder, and work that ends, by its stated run time, before the promise falls due.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 
-from aliquot.core import placement, quota
+from aliquot.core import gang, quota, rooms
 from aliquot.core.cycle import Cycle, Kept
 from aliquot.core.model import Place, Pod, Promise
-from aliquot.core.order import Ask
 from aliquot.core.plan import Nominate
-from aliquot.core.snapshot import Holding
+from aliquot.core.rooms import Holding
+from aliquot.core.snapshot import Ask, Entry
 
 
 def honour(cycle: Cycle) -> None:
     """Set the room of all promises that stand aside, the oldest first."""
     for promise in sorted(cycle.world.snapshot.promises, key=lambda one: (one.made, one.workload)):
-        ask = cycle.waiting.get(promise.workload)
-        if ask is None or promise.workload in cycle.promises or not _is_for(promise, ask):
+        id = promise.workload
+        entry = cycle.world.entries.get(id)
+        if entry is None or id in cycle.promises or not _may_start(cycle, entry):
             continue
         if promise.expires <= cycle.now:
             if promise.may_evict:
-                cycle.calmed.add(ask.id)
+                cycle.calmed.add(id)
             continue
-        holdings = _held(cycle, promise, ask)
-        if holdings is not None:
-            cycle.promises[ask.id] = Kept(
-                ask, holdings, promise.waits_for, promise.due, promise.expires, promise.may_evict
-            )
+        kept = _kept(cycle, promise, entry)
+        if kept is None:
+            continue
+        cycle.promises[id] = kept
+        if id in cycle.waiting:
+            cycle.waiting[id] = kept.ask
 
 
 def redeem(cycle: Cycle, ask: Ask) -> bool:
-    """Bind a promised workload at its places, or anywhere it fits; else its promise goes on."""
+    """Bind a promised workload at its places, or anywhere it fits; else its promise goes on. Of a gang that is at its
+    minimum without them the pods are bound one by one, as their places become free."""
     kept = cycle.promises[ask.id]
     for holding in kept.holdings:
         cycle.world.unpromise(holding)
     places = [holding.place for holding in kept.holdings]
-    found = cycle.placer.stay(ask, places, "now") or cycle.placer.place(ask, "now")
-    if found is None:
-        for holding in kept.holdings:
-            cycle.world.promise(holding)
-        return False
-    del cycle.promises[ask.id]
-    cycle.bind(ask, found)
-    return True
+    found = cycle.placer.stay(kept.ask, places, "now") or cycle.placer.place(kept.ask, "now")
+    if found is not None:
+        del cycle.promises[ask.id]
+        cycle.bind(kept.ask, found)
+        return True
+    bound = [part for part in _parts(cycle, kept) if _bind_part(cycle, kept, part)]
+    done = {one.pod.id for part in bound for one in part}
+    left = tuple(one for one in kept.holdings if one.pod.id not in done)
+    for holding in left:
+        cycle.world.promise(holding)
+    if done:
+        rest = cycle.world.make_ask(kept.ask.workload, kept.ask.pool, tuple(one.pod for one in left), is_core=False)
+        cycle.promises[ask.id] = replace(kept, ask=rest, holdings=left)
+    cycle.advance(ask)
+    return bool(done)
 
 
 def make(cycle: Cycle, ask: Ask, holdings: Sequence[Holding], *, evicted: Sequence[Holding]) -> None:
     """Promise these places; `evicted` are the pods that were told to end for it in this cycle."""
     waits_for = sorted({one.pod.id: one for one in (*_releasing_for(cycle, ask, holdings), *evicted)}.items())
     due = max((_gone_by(cycle, pod.pod) for _, pod in waits_for), default=cycle.now + cycle.policy.release_grace)
+    keep(cycle, ask, holdings, waits_for=[id for id, _ in waits_for], due=due)
+
+
+def keep(cycle: Cycle, ask: Ask, holdings: Sequence[Holding], *, waits_for: Sequence[str], due: datetime) -> None:
+    """Enter a promise, or add to the one that the workload has."""
     for holding in holdings:
         cycle.world.promise(holding)
-    cycle.promises[ask.id] = Kept(
-        ask,
-        tuple(holdings),
-        tuple(id for id, _ in waits_for),
-        due,
-        due + (due - cycle.now),
-        may_evict=ask.id not in cycle.calmed,
-    )
-    cycle.settled.add(ask.id)
+    expires = due + (due - cycle.now)
+    before = cycle.promises.get(ask.id)
+    if before is not None:
+        holdings = (*before.holdings, *holdings)
+        waits_for = sorted({*before.waits_for, *waits_for})
+        due, expires = max(due, before.due), max(expires, before.expires)
+        pods = tuple(one.pod for one in holdings)
+        ask = cycle.world.make_ask(ask.workload, ask.pool, pods, is_core=before.ask.is_core)
+    may_evict = ask.id not in cycle.calmed
+    cycle.promises[ask.id] = Kept(ask, tuple(holdings), tuple(waits_for), due, expires, may_evict)
+    cycle.settle(ask.id)
+    cycle.advance(ask)
+
+
+def move(cycle: Cycle, ask: Ask, holdings: Sequence[Holding]) -> None:
+    """Promise pods that were told to end in this cycle a new place."""
+    own = {holding.pod.id for holding in holdings}
+    make(cycle, ask, holdings, evicted=[one for one in cycle.lost if one.pod.id in own])
 
 
 def revoke(cycle: Cycle, workload: str, *, by: str) -> None:
     """Its promise is gone: another, who could evict it, takes the room. The caller has given the room back."""
-    del cycle.promises[workload]
+    kept = cycle.promises.pop(workload)
     cycle.revoked[workload] = by
+    cycle.advance(kept.ask)
 
 
 def nominate(kept: Kept) -> Nominate:
@@ -77,10 +104,31 @@ def nominate(kept: Kept) -> Nominate:
     return Nominate(kept.ask.id, places, kept.waits_for, kept.due, kept.expires, kept.may_evict)
 
 
-def _is_for(promise: Promise, ask: Ask) -> bool:
-    """Whether the promise is for just the pods that wait, and for what they ask."""
-    places = {place.pod: place for place in promise.places}
-    return set(places) == {pod.id for pod in ask.pods} and all(_is_same(places[pod.id], pod) for pod in ask.pods)
+def _may_start(cycle: Cycle, entry: Entry) -> bool:
+    """Whether it waits for nothing but room, or for the end of its own last attempt."""
+    return entry.workload.id in cycle.waiting or bool(entry.releasing)
+
+
+def _kept(cycle: Cycle, promise: Promise, entry: Entry) -> Kept | None:
+    """A stored promise, if it is for pods that wait, for what they ask, and its room can still be had."""
+    workload = entry.workload
+    waiting = {pod.id: pod for pod in (*entry.pending, *(one.pod for one in entry.releasing))}
+    pods = [waiting[place.pod] for place in promise.places if place.pod in waiting]
+    if len(pods) < len(promise.places) or not pods:
+        return None
+    if not all(_is_same(place, waiting[place.pod]) for place in promise.places):
+        return None
+    in_place = {one.pod.id for one in entry.running}
+    if not gang.is_satisfied(workload, in_place | {pod.id for pod in pods}):
+        return None
+    node = cycle.world.nodes.get(promise.places[0].node)
+    pool = node.node.pool if node else entry.pool
+    is_core = not gang.is_satisfied(workload, in_place)
+    ask = cycle.world.make_ask(workload, pool, tuple(sorted(pods, key=gang.task_key)), is_core=is_core)
+    holdings = _held(cycle, promise, ask)
+    if holdings is None:
+        return None
+    return Kept(ask, holdings, promise.waits_for, promise.due, promise.expires, promise.may_evict)
 
 
 def _is_same(place: Place, pod: Pod) -> bool:
@@ -89,23 +137,92 @@ def _is_same(place: Place, pod: Pod) -> bool:
         return not place.shares
     if len(place.shares) != gpu.devices:
         return False
-    return all(share.mib == gpu.mib if gpu.mib is not None else share.milli == gpu.milli for share in place.shares)
+    if gpu.profile is not None:
+        return True
+    charge = max(gpu.milli or 0, gpu.compute)
+    return all(share.mib == gpu.mib if gpu.mib is not None else share.milli == charge for share in place.shares)
 
 
 def _held(cycle: Cycle, promise: Promise, ask: Ask) -> tuple[Holding, ...] | None:
-    """The room of a promise, set aside in the world; None if it cannot be had any more."""
+    """The room of a promise, set aside in the world; None if it cannot be had any more.
+
+    What runs there may be what the promise waits for, or end by its stated run time before the promise falls due.
+    """
     world = cycle.world
     mark = world.mark()
     pods = {pod.id: pod for pod in ask.pods}
-    holdings: list[Holding] = []
-    for place in sorted(promise.places, key=lambda place: place.pod):
-        holding = world.holding(ask.workload, pods[place.pod], place)
-        if not placement.can_hold(holding, "later"):
-            world.rollback(mark)
+    places = sorted(promise.places, key=lambda place: place.pod)
+    found = [world.holding(ask.workload, pods[place.pod], place) for place in places]
+    if not _stand(cycle, found):
+        world.rollback(mark)
+        rows = {(one.node.node.pool, one.node.row) for one in found if one.node is not None}
+        for one in _ends_before(cycle, promise, rows):
+            world.evict(one)
+        is_there = _stand(cycle, found)
+        world.rollback(mark)
+        if not is_there:
             return None
-        world.promise(holding)
-        holdings.append(holding)
-    return tuple(holdings)
+        for one in found:
+            world.promise(one)
+    return tuple(found)
+
+
+def _stand(cycle: Cycle, holdings: Sequence[Holding]) -> bool:
+    for one in holdings:
+        if not cycle.placer.can_hold(one, "later"):
+            return False
+        cycle.world.promise(one)
+    return True
+
+
+def _ends_before(cycle: Cycle, promise: Promise, rows: set[tuple[str, int]]) -> list[Holding]:
+    waits_for = set(promise.waits_for)
+    found: list[Holding] = []
+    for pool in sorted({pool for pool, _ in rows}):
+        for queue in cycle.world.holder_queues(pool):
+            for entry in cycle.world.holders(pool, queue):
+                found += [
+                    one
+                    for one in entry.running
+                    if one.node is not None
+                    and (pool, one.node.row) in rows
+                    and (one.pod.id in waits_for or one.ends_by(promise.due))
+                ]
+    return found
+
+
+def _parts(cycle: Cycle, kept: Kept) -> list[tuple[Holding, ...]]:
+    """What of a promise may be bound before the rest: the least that starts the gang; then each pod by itself."""
+    workload = kept.ask.workload
+    in_place = cycle.pods_in_place(workload.id)
+    if gang.is_satisfied(workload, in_place):
+        return [(one,) for one in kept.holdings]
+    core = gang.choices(workload, active=in_place, waiting=[one.pod for one in kept.holdings])
+    if not core or len(core[0]) == len(kept.holdings):
+        return []
+    first = {pod.id for pod in core[0]}
+    together = tuple(one for one in kept.holdings if one.pod.id in first)
+    return [together, *((one,) for one in kept.holdings if one.pod.id not in first)]
+
+
+def _bind_part(cycle: Cycle, kept: Kept, part: tuple[Holding, ...]) -> bool:
+    workload = kept.ask.workload
+    in_place = cycle.pods_in_place(workload.id)
+    if not gang.is_satisfied(workload, in_place | {one.pod.id for one in part}):
+        return False
+    is_core = not gang.is_satisfied(workload, in_place)
+    ask = cycle.world.make_ask(workload, kept.ask.pool, tuple(one.pod for one in part), is_core=is_core)
+    # The rest of the promise keeps its room meanwhile.
+    others = [one for one in kept.holdings if one not in part and one.pod.id not in in_place]
+    for one in others:
+        cycle.world.promise(one)
+    found = cycle.placer.stay(ask, [one.place for one in part], "now")
+    for one in others:
+        cycle.world.unpromise(one)
+    if found is None:
+        return False
+    cycle.bind(ask, found)
+    return True
 
 
 def _releasing_for(cycle: Cycle, ask: Ask, holdings: Sequence[Holding]) -> list[Holding]:
@@ -118,10 +235,11 @@ def _releasing_for(cycle: Cycle, ask: Ask, holdings: Sequence[Holding]) -> list[
             total = needs.setdefault(holding.node.node.id, [0, 0, 0])
             for index, amount in enumerate(holding.room):
                 total[index] += amount
-    accounts = cycle.world.accounts_of(ask.workload.pool, ask.workload.queue)
-    over = quota.over_limit(accounts, placement.charge_of(holdings), counting="now")
+    accounts = cycle.world.accounts_of(ask.pool, ask.workload.queue)
+    over = quota.over_limit(accounts, rooms.charge_of(holdings), counting="now")
+    nodes = sorted(cycle.leaving) if over is not None else sorted(needs)
     found: list[Holding] = []
-    for one in _ending(cycle):
+    for one in (one for node in nodes for one in cycle.leaving.get(node, ())):
         is_on_device = any(slot.room.device.id in devices for slot in one.slots)
         need = needs.get(one.node.node.id) if one.node is not None else None
         is_on_node = (
@@ -132,12 +250,6 @@ def _releasing_for(cycle: Cycle, ask: Ask, holdings: Sequence[Holding]) -> list[
         if is_on_device or is_on_node or (over is not None and over.account in one.accounts):
             found.append(one)
     return found
-
-
-def _ending(cycle: Cycle) -> list[Holding]:
-    before = [one for group in cycle.world.releasing.values() for one in group]
-    now = [one for group in cycle.world.running.values() for one in group if one.pod.id in cycle.evicted]
-    return [*before, *now]
 
 
 def _gone_by(cycle: Cycle, pod: Pod) -> datetime:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from aliquot.core.model import RESOURCES, ResourceName
-from aliquot.core.snapshot import Account, Vector
+from aliquot.core.rooms import Account, Vector
 
 
 @dataclass(frozen=True, slots=True)

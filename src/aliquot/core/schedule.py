@@ -1,93 +1,216 @@
 """The decision: a snapshot, a policy and an instant in, a plan out. Pure and deterministic.
 
 The actions run in the order of `ACTIONS`; each sees what those before it did. Placing what fits comes first and is
-never held up by a search for victims. The work is bounded in steps (a node looked at for a pod, a victim considered),
-so that the same input gives the same plan on every machine.
+never held up by a search for victims. The work is bounded in steps (a place looked for, a victim considered), so that
+the same input gives the same plan on every machine.
 """
 
 from collections.abc import Callable
 from datetime import datetime
 
+from aliquot.core import consolidation, endings, eviction, order, promises, reasons, reservations, rooms, victims
 from aliquot.core import cycle as cycles
-from aliquot.core import eviction, placement, promises, reasons
 from aliquot.core.cycle import Cycle
-from aliquot.core.model import Amounts, Policy, Snapshot
-from aliquot.core.order import Ask
+from aliquot.core.model import ActionName, Amounts, Policy, Snapshot
 from aliquot.core.plan import Plan, Rule, Wait
+from aliquot.core.rooms import View
+from aliquot.core.snapshot import Ask, World
 
-Action = Callable[[Cycle, str], None]
-"""One kind of step of a cycle, done for one pool."""
+Action = Callable[[Cycle], None]
+"""One kind of step of a cycle, done for all pools."""
 
 
-def schedule(snapshot: Snapshot, policy: Policy, now: datetime) -> Plan:
-    """What to do now: who starts where, who ends for whom, who is promised what, and why everyone else waits."""
-    cycle = cycles.begin(snapshot, policy, now)
+def schedule(snapshot: Snapshot | World, policy: Policy, now: datetime) -> Plan:
+    """What to do now: who starts where, who ends for whom, who is promised what, and why everyone else waits.
+
+    A world that is kept from cycle to cycle saves building it; it is left as it was.
+    """
+    world = snapshot if isinstance(snapshot, World) else World(snapshot)
+    cycle = decide(world, policy, now)
+    plan = _plan(cycle)
+    world.rollback(0)
+    return plan
+
+
+def decide(world: World, policy: Policy, now: datetime) -> Cycle:
+    """All decisions of a cycle, without the reasons; they stand in the world until it is rolled back."""
+    cycle = cycles.begin(world, policy, now)
     promises.honour(cycle)
-    for action in ACTIONS:
-        for pool in cycle.world.pools:
-            action(cycle, pool)
-    return _plan(cycle)
+    for name, action in ACTIONS:
+        if name in policy.actions:
+            action(cycle)
+    return cycle
 
 
-def allocate(cycle: Cycle, pool: str) -> None:
-    """Start what fits, in order. What does not fit holds nothing back that needs other room."""
-    turns = cycle.turns(pool, [ask for ask in cycle.waiting.values() if ask.workload.pool == pool])
-    while (ask := turns.next()) is not None:
-        if cycle.is_spent:
-            cycle.unsearched.add(ask.id)
-            continue
-        if ask.id in cycle.promises:
-            promises.redeem(cycle, ask)
-            continue
-        holdings = cycle.placer.place(ask, "now")
-        if holdings is not None:
-            cycle.bind(ask, holdings)
+def drain(cycle: Cycle) -> None:
+    """End what runs in drained queues and on drained nodes."""
+    for pool in cycle.pools:
+        endings.drain(cycle, pool)
 
 
-def reclaim(cycle: Cycle, pool: str) -> None:
+def allocate(cycle: Cycle) -> None:
+    """Start what fits, in order; promise what will fit when all that was told to end is gone. What does not fit holds
+    nothing back that needs other room. Who finds no room in its first pool tries the others of its list, in turn."""
+    views: tuple[View, ...] = ("now", "later") if cycle.leaving else ("now",)
+    for pool in cycle.pools:
+        _serve(cycle, pool, views)
+    for rank in range(1, cycle.most_pools()):
+        for pool in cycle.pools:
+            _serve(cycle, pool, ("now",), rank=rank)
+
+
+def consolidate(cycle: Cycle) -> None:
+    """Move what runs to make room for those who may give way themselves."""
+    for pool in cycle.pools:
+        turns = cycle.turns(pool, [ask for ask in cycle.asks_in(pool) if ask.workload.is_preemptible])
+        while (ask := turns.next()) is not None:
+            if not _may_evict(cycle, ask):
+                continue
+            if cycle.is_spent:
+                cycle.unsearched.add(ask.id)
+            elif consolidation.Consolidation(cycle, ask).take():
+                turns.refresh_all()
+            elif ask.id not in cycle.unsearched:
+                turns.drop(ask.shape)
+
+
+def reclaim(cycle: Cycle) -> None:
     """Take back what is due from other queues."""
-    _make_room(cycle, pool, Rule.RECLAIM)
+    _make_room(cycle, Rule.RECLAIM)
 
 
-def preempt(cycle: Cycle, pool: str) -> None:
+def preempt(cycle: Cycle) -> None:
     """Take from lower priorities of the same queue."""
-    _make_room(cycle, pool, Rule.PREEMPT)
+    _make_room(cycle, Rule.PREEMPT)
 
 
-def await_releases(cycle: Cycle, pool: str) -> None:
-    """Promise room that is being freed anyway to the first who fits there, so that it need not evict later."""
-    if not cycle.world.releasing and not cycle.evicted:
-        return
-    turns = cycle.turns(pool, cycle.waiting_in(pool))
+def slice_time(cycle: Cycle) -> None:
+    """Take turns inside a queue that serves those first who have had the least GPU time."""
+    _make_room(cycle, Rule.TIME_SLICE)
+
+
+def release_stale(cycle: Cycle) -> None:
+    """End gangs that stay below their minimum."""
+    for pool in cycle.pools:
+        endings.release_stale(cycle, pool)
+
+
+def await_releases(cycle: Cycle) -> None:
+    """Promise room that this cycle frees to the first who fits there, so that it need not evict later."""
+    for pool in cycle.pools if cycle.evicted else ():
+        _serve(cycle, pool, ("later",))
+
+
+def hold(cycle: Cycle) -> None:
+    """Keep the next room for heads of queues that have waited for long."""
+    for pool in cycle.pools:
+        turns = cycle.turns(pool, cycle.asks_in(pool))
+        seen: set[str] = set()
+        while (ask := turns.next()) is not None:
+            if ask.workload.queue in seen or cycle.is_spent:
+                continue
+            seen.add(ask.workload.queue)
+            if ask.id not in cycle.promises and reservations.is_head_due(cycle, ask):
+                reservations.hold(cycle, ask)
+
+
+ACTIONS: tuple[tuple[ActionName, Action], ...] = (
+    ("allocate", drain),
+    ("allocate", allocate),
+    ("consolidate", consolidate),
+    ("reclaim", reclaim),
+    ("preempt", preempt),
+    ("preempt", slice_time),
+    ("stale-gang", release_stale),
+    ("allocate", await_releases),
+    ("allocate", hold),
+)
+
+
+def _serve(cycle: Cycle, pool: str, views: tuple[View, ...], *, rank: int = 0) -> None:
+    turns = cycle.turns(pool, cycle.asks_in(pool, rank))
     while (ask := turns.next()) is not None:
         if cycle.is_spent:
             cycle.unsearched.add(ask.id)
             continue
-        holdings = cycle.placer.place(ask, "later")
-        if holdings is not None:
-            promises.make(cycle, ask, holdings, evicted=())
+        kept = cycle.promises.get(ask.id)
+        if kept is not None and kept.ask is ask:
+            if "now" in views:
+                promises.redeem(cycle, ask)
+        elif not _start(cycle, ask, views):
+            if not cycle.promises and cycle.placer.is_full(ask, views):
+                turns.drop(ask.shape)
+            continue
+        turns.refresh(ask.workload.queue)
+        following = cycle.waiting.get(ask.id)
+        if following is not None and following is not ask and following.pool == pool:
+            turns.push(following)
 
 
-ACTIONS: tuple[Action, ...] = (allocate, reclaim, preempt, await_releases)
+def _start(cycle: Cycle, ask: Ask, views: tuple[View, ...]) -> bool:
+    """Bind it, or promise it places; False if there is no room. Where the rest of its gang is only promised, it can be
+    promised no more than that."""
+    is_rest = ask.id in cycle.promises
+    for view in views:
+        if view == "now" and is_rest:
+            continue
+        found = cycle.placer.place(ask, view)
+        if found is not None and view == "now":
+            cycle.bind(ask, found)
+            return True
+        if found is not None:
+            promises.make(cycle, ask, found, evicted=())
+            return True
+    found = reservations.backfill(cycle, ask) if "now" in views else None
+    if found is not None:
+        cycle.bind(ask, found)
+    return found is not None
 
 
-def _make_room(cycle: Cycle, pool: str, rule: Rule) -> None:
-    turns = cycle.turns(pool, cycle.waiting_in(pool))
+def _make_room(cycle: Cycle, rule: Rule) -> None:
+    for rank in range(cycle.most_pools()):
+        for pool in cycle.pools:
+            _make_room_in(cycle, pool, rule, rank=rank)
+
+
+def _make_room_in(cycle: Cycle, pool: str, rule: Rule, *, rank: int) -> None:
+    asks = cycle.asks_in(pool, rank)
+    if rule is Rule.TIME_SLICE:
+        asks = [ask for ask in asks if victims.is_sliced(cycle, ask)]
+    turns = cycle.turns(pool, asks)
     hopeless: set[tuple[object, ...]] = set()
     while (ask := turns.next()) is not None:
-        if ask.id in cycle.calmed or ask.id in cycle.revoked or cycle.has_lost(ask):
+        if not _may_evict(cycle, ask):
             continue
         if cycle.is_spent:
             cycle.unsearched.add(ask.id)
             continue
-        key = (ask.workload.queue, ask.workload.priority, ask.workload.is_preemptible, ask.requests)
+        workload = ask.workload
+        turn = order.service_class(workload, cycle.policy) if rule is Rule.TIME_SLICE else 0
+        key = (workload.queue, workload.priority, workload.is_preemptible, ask.is_core, ask.shape, turn)
         if key in hopeless:
             continue
         if eviction.Search(cycle, ask, rule).take():
             hopeless.clear()
             turns.refresh_all()
+            following = cycle.waiting.get(ask.id)
+            if following is not None and following is not ask and following.pool == pool:
+                turns.push(following)
         elif ask.id not in cycle.unsearched:
             hopeless.add(key)
+
+
+def _may_evict(cycle: Cycle, ask: Ask) -> bool:
+    """Whether it may look for victims: it has no promise, lost nothing itself, and has waited as long as it must."""
+    workload = ask.workload
+    if ask.id in cycle.promises or ask.id in cycle.losers or ask.id in cycle.calmed or ask.id in cycle.revoked:
+        return False
+    if workload.never_preempts or not cycle.placer.could_ever_fit(ask):
+        return False
+    if workload.created + workload.preemption_delay > cycle.now:
+        cycle.delayed.add(ask.id)
+        return False
+    return True
 
 
 def _plan(cycle: Cycle) -> Plan:
@@ -97,10 +220,9 @@ def _plan(cycle: Cycle) -> Plan:
     }
     promised: dict[tuple[str, str], Amounts] = {}
     for kept in cycle.promises.values():
-        workload = kept.ask.workload
-        for account in world.accounts_of(workload.pool, workload.queue):
-            key = (workload.pool, account.queue.id)
-            promised[key] = promised.get(key, Amounts()) + Amounts(*placement.charge_of(kept.holdings))
+        for account in world.accounts_of(kept.ask.pool, kept.ask.workload.queue):
+            key = (kept.ask.pool, account.queue.id)
+            promised[key] = promised.get(key, Amounts()) + Amounts(*rooms.charge_of(kept.holdings))
     steps = world.steps  # What the reasons cost is no part of the search: it is bounded by the shapes that wait.
     nominates = tuple(promises.nominate(kept) for _, kept in sorted(cycle.promises.items()))
     return Plan(
@@ -123,13 +245,27 @@ def _plan(cycle: Cycle) -> Plan:
 def _waits(cycle: Cycle) -> tuple[Wait, ...]:
     waits: list[Wait] = []
     reasons_of = reasons.Reasons(cycle)
-    for pool in cycle.world.pools:
-        turns = cycle.turns(pool, [ask for ask in cycle.waiting.values() if ask.workload.pool == pool])
-        ordered: list[Ask] = []
-        while (ask := turns.next()) is not None:
-            ordered.append(ask)
+    for pool, ordered in positions(cycle).items():
         waits += [Wait(ask.id, reasons_of.why(ask), index + 1) for index, ask in enumerate(ordered)]
-        barred = [(ask, reason) for ask, reason in cycle.barred.values() if ask.workload.pool == pool]
+        barred = [(ask, reason) for ask, reason in cycle.barred.values() if ask.pool == pool]
         barred.sort(key=lambda one: (one[0].workload.created, one[0].id))
         waits += [Wait(ask.id, reason, len(ordered) + index + 1) for index, (ask, reason) in enumerate(barred)]
     return tuple(waits)
+
+
+def positions(cycle: Cycle) -> dict[str, list[Ask]]:
+    """By pool, who waits after the cycle, in the order in which it would be served."""
+    waiting: dict[str, list[Ask]] = {pool: [] for pool in cycle.pools}
+    for id in sorted({*cycle.waiting, *cycle.promises}):
+        kept = cycle.promises.get(id)
+        ask = kept.ask if kept is not None else cycle.waiting[id]
+        if id not in cycle.barred:
+            waiting[ask.pool].append(ask)
+    found: dict[str, list[Ask]] = {}
+    for pool, asks in waiting.items():
+        turns = cycle.turns(pool, asks)
+        ordered: list[Ask] = []
+        while (ask := turns.next()) is not None:  # type: ignore[assignment]  # None ends the loop
+            ordered.append(ask)
+        found[pool] = ordered
+    return found

@@ -1,16 +1,14 @@
 """The working copy of a snapshot that a cycle changes: free room of nodes and devices, and what each queue holds.
 
-Two ledgers are kept for all room. `idle` is what is physically free now. `future` is what is free when every pod that
-was told to end is gone, less what is promised. A bind must fit into both, so that it takes neither what is still held
-nor what is promised; a promise must fit into `future`. Every change is journalled: `mark` and `rollback` undo a
-simulation at the cost of what it changed, so that no copy of the world is ever made.
+Every change is journalled: `mark` and `rollback` undo a simulation at the cost of what it changed, so that no copy of
+the world is ever made. A world is kept from cycle to cycle: `sync` enters only what differs from the snapshot before,
+and a plan made with a kept world equals one made with a new one.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from enum import Enum
 
-from aliquot.core import fairshare
+from aliquot.core import fairshare, fitting, gang, rooms, topology
 from aliquot.core.model import (
     WHOLE_DEVICE_MILLI,
     Amounts,
@@ -21,162 +19,127 @@ from aliquot.core.model import (
     Pod,
     PodRequest,
     PodState,
-    PoolTerms,
-    Queue,
-    Share,
     Snapshot,
     Workload,
 )
+from aliquot.core.neighbours import Neighbours
+from aliquot.core.rooms import Account, DeviceRoom, Effect, Holding, NodeRoom, Vector, vector
 
-Vector = tuple[int, int, int]
-"""Amounts in the order of RESOURCES, for the inner loops."""
-
-
-def vector(amounts: Amounts) -> Vector:
-    """Amounts as a tuple."""
-    return (amounts.milli_gpus, amounts.milli_cpus, amounts.memory_bytes)
-
-
-@dataclass(slots=True)
-class DeviceRoom:
-    """What is left of one device. Compute is taken by portions only: a request by memory asks for none."""
-
-    device: Device
-    is_usable: bool
-    idle_mib: int
-    idle_milli: int
-    future_mib: int
-    future_milli: int
-    sharers: int = 0
-
-    @property
-    def free_mib(self) -> int:
-        """Memory that can be taken now: neither held nor promised."""
-        return min(self.idle_mib, self.future_mib)
-
-    @property
-    def free_milli(self) -> int:
-        """Compute that can be taken now."""
-        return min(self.idle_milli, self.future_milli)
-
-
-@dataclass(slots=True)
-class NodeRoom:
-    """What is left of one node: [milli-CPU, bytes, pods] of each ledger, and its devices by index."""
-
-    node: Node
-    is_usable: bool
-    idle: list[int]
-    future: list[int]
-    devices: list[DeviceRoom]
-
-
-@dataclass(slots=True)
-class Account:
-    """What a queue holds in one pool. `level` counts running, bound and promised pods; `releasing` those that end.
-
-    `fixed` and `fixed_releasing` are the parts of these that are not preemptible.
-    """
-
-    queue: Queue
-    terms: PoolTerms
-    depth: int
-    is_leaf: bool
-    share: Vector = (0, 0, 0)
-    guaranteed: Vector = (0, 0, 0)
-    level: list[int] = field(default_factory=lambda: [0, 0, 0])
-    releasing: list[int] = field(default_factory=lambda: [0, 0, 0])
-    fixed: list[int] = field(default_factory=lambda: [0, 0, 0])
-    fixed_releasing: list[int] = field(default_factory=lambda: [0, 0, 0])
-
-
-@dataclass(frozen=True, slots=True)
-class Slot:
-    """A share of a device with the compute it takes (none if it was asked by memory)."""
-
-    room: DeviceRoom
-    milli: int
-    mib: int
-    compute: int
+_HOLDS = frozenset({PodState.RUNNING, PodState.RELEASING})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Holding:
-    """What one pod takes at a place: room of a node and of devices, and amounts of its queue and all above it."""
+class Ask:
+    """What a workload waits for next, in one pool: pods that start together or not at all."""
 
     workload: Workload
-    pod: Pod
-    node: NodeRoom | None
-    slots: tuple[Slot, ...]
-    room: Vector
-    charge: Vector
-    accounts: tuple[Account, ...]
-    lost: tuple[Share, ...] = ()
-    """Shares of devices that are not in the snapshot any more."""
+    pool: str
+    pods: tuple[Pod, ...]
+    requests: tuple[PodRequest, ...]
+    kinds: tuple[tuple[int, int], ...]
+    """Which requests, as the world numbers them, and how many pods with each."""
+    amounts: Vector
+    shape: tuple[object, ...]
+    """Equal shapes have equal answers to "is there room"."""
+    is_core: bool
+    """Its gang is below its minimum without these pods."""
+    alternatives: tuple[tuple[Pod, ...], ...] = ()
+    """Other sets of pods that would do as well."""
 
     @property
-    def place(self) -> Place:
-        """The place, as the plan names it."""
-        shares = tuple(Share(slot.room.device.id, slot.milli, slot.mib) for slot in self.slots)
-        return Place(self.pod.id, self.node.node.id if self.node else (self.pod.node or ""), shares)
+    def id(self) -> str:
+        """The id of the workload."""
+        return self.workload.id
 
 
-class Effect(Enum):
-    """What happens to a holding, as signs on (idle, future, level, releasing)."""
+@dataclass(slots=True, eq=False)
+class Entry:
+    """A workload in the world: the places of its pods, and the pods that wait."""
 
-    HOLD = (-1, -1, 1, 0)
-    """It runs, or is bound."""
-    RELEASE = (-1, 0, 0, 1)
-    """It was told to end before this cycle and still holds its place."""
-    PROMISE = (0, -1, 1, 0)
-    EVICT = (0, 1, -1, 1)
-    """It is told to end in this cycle."""
-    RESTORE = (0, -1, 1, -1)
-    """It is not told to end after all."""
-    UNPROMISE = (0, 1, -1, 0)
-
-
-_INVERSE = {effect: (-effect.value[0], -effect.value[1], -effect.value[2], -effect.value[3]) for effect in Effect}
+    workload: Workload
+    pool: str
+    """Where it runs; else the first pool that it asks for."""
+    running: list[Holding] = field(default_factory=list)
+    releasing: list[Holding] = field(default_factory=list)
+    pending: tuple[Pod, ...] = ()
+    asked: Vector = (0, 0, 0)
+    asks: dict[str, Ask | None] = field(default_factory=dict)
+    """What it waits for at the start of a cycle, by pool."""
+    is_whole: bool = True
+    """It runs nothing, or its gang is at its minimum."""
+    units: list[tuple[bool, tuple[Holding, ...]]] | None = None
+    """What of it ends together (whether it is the core, and its places), once it was asked for."""
 
 
 @dataclass(slots=True)
 class Pool:
-    """One scheduling domain: its usable nodes by id, the accounts of all queues in it, and what it has to divide."""
+    """One scheduling domain: its nodes by id, the accounts of all queues in it, and what it has to divide."""
 
     name: str
     nodes: list[NodeRoom]
-    usable: list[NodeRoom]
+    touched: list[int]
+    """The log of rows whose room changed. `forgotten` of its first entries were dropped."""
     accounts: dict[str, Account]
+    domains: topology.Domains
+    forgotten: int = 0
+    requests: dict[str, list[int]] = field(default_factory=dict)
+    """What each leaf holds and waits for."""
     capacity: Amounts = field(default_factory=Amounts)
     asked: dict[str, Amounts] = field(default_factory=dict)
     is_contended: tuple[bool, bool, bool] = (False, False, False)
+    divided_by: tuple[int, int] | None = None
+    """The weight of past use in the shares that stand; None if they must be worked out."""
+    indexes: dict[object, object] = field(default_factory=dict)
+    """What placement keeps about this pool."""
+
+    @property
+    def usable(self) -> list[NodeRoom]:
+        """The nodes on which something may start."""
+        return [node for node in self.nodes if node.is_usable]
 
 
 class World:
-    """All pools, what runs where, and the journal. Built from a snapshot; promises are added by the cycle."""
+    """All pools, what runs where, and the journal. Promises are added by the cycle, which leaves it as it was."""
 
     def __init__(self, snapshot: Snapshot, *, more_pools: Sequence[str] = ()) -> None:
         """`more_pools` are there too, even if no node or workload is in them."""
         self.snapshot = snapshot
-        self.queues = {queue.id: queue for queue in snapshot.queues}
-        self.parents = {queue.parent for queue in snapshot.queues}
-        self.nodes = {node.id: _node_room(node) for node in sorted(snapshot.nodes, key=lambda node: node.id)}
-        self.devices = {room.device.id: room for node in self.nodes.values() for room in node.devices}
-        self.pools: dict[str, Pool] = {}
-        self.running: dict[str, list[Holding]] = {}
-        self.releasing: dict[str, list[Holding]] = {}
+        self._more_pools = tuple(more_pools)
+        self.requests: list[PodRequest] = []
+        self._kinds: dict[PodRequest, int] = {}
+        self._known: dict[int, tuple[PodRequest, int]] = {}
         self.growth = 0
         """Goes up whenever room grew: a "does not fit" from before need not hold any more."""
         self.steps = 0
-        self._journal: list[tuple[Holding, Effect]] = []
-        self._paths: dict[tuple[str, str], tuple[Account, ...]] = {}
-        pools = {node.pool for node in snapshot.nodes} | {one.pool for one in snapshot.workloads} | set(more_pools)
-        for name in sorted(pools):
-            self._add_pool(name)
-        for workload in sorted(snapshot.workloads, key=lambda one: one.id):
-            self._add_holdings(workload)
+        self._build(snapshot)
+
+    def sync(self, snapshot: Snapshot) -> None:
+        """Become the world of this snapshot. Cheap where it shares nodes, queues and workloads with the one before."""
+        self.rollback(0)
+        before = self.snapshot
+        is_same_house = (
+            snapshot.nodes == before.nodes
+            and snapshot.queues == before.queues
+            and snapshot.topologies == before.topologies
+            and {pool for one in snapshot.workloads for pool in _pools_of(one)} <= set(self.pools)
+        )
+        if not is_same_house:
+            self._build(snapshot)
+            return
+        self.snapshot = snapshot
+        self.growth += 1
+        new = {one.id: one for one in snapshot.workloads}
+        for id in [id for id, entry in self.entries.items() if new.get(id) is not entry.workload]:
+            if new.get(id) == self.entries[id].workload:
+                continue
+            self._remove(id)
+        for workload in snapshot.workloads:
+            if workload.id not in self.entries:
+                self._add(workload)
         for pool in self.pools.values():
-            self._divide(pool)
+            _forget(pool)
+        if len(self._known) > 10_000 + 4 * len(self._kinds) + 4 * len(self.entries):
+            self._known.clear()
 
     def is_leaf(self, queue: str) -> bool:
         """Whether a queue is there and may hold workloads."""
@@ -185,6 +148,41 @@ class World:
     def accounts_of(self, pool: str, queue: str) -> tuple[Account, ...]:
         """A queue's account in a pool and those above it, up to the root; empty if there is no such queue."""
         return self._paths.get((pool, queue), ())
+
+    def running_of(self, workload: str) -> list[Holding]:
+        """The places where its pods ran when the cycle began."""
+        entry = self.entries.get(workload)
+        return entry.running if entry else []
+
+    def releasing_of(self, workload: str) -> list[Holding]:
+        """The places of its pods that had been told to end."""
+        entry = self.entries.get(workload)
+        return entry.releasing if entry else []
+
+    def releasing(self) -> list[Holding]:
+        """All places that are being freed, by workload and pod."""
+        return [one for id in sorted(self._releasing) for one in self._releasing[id].releasing]
+
+    def holders(self, pool: str, queue: str) -> list[Entry]:
+        """The workloads of a queue that run in a pool, by id."""
+        found = self._holders.get((pool, queue), {})
+        return [found[id] for id in sorted(found)]
+
+    def holder_queues(self, pool: str) -> list[str]:
+        """The queues that run something in a pool, by id."""
+        return sorted(queue for name, queue in self._holders if name == pool)
+
+    def kind_of(self, request: PodRequest) -> int:
+        """The number of a request: equal requests have equal numbers."""
+        known = self._known.get(id(request))
+        if known is not None:
+            return known[1]
+        kind = self._kinds.get(request)
+        if kind is None:
+            kind = self._kinds[request] = len(self.requests)
+            self.requests.append(request)
+        self._known[id(request)] = (request, kind)
+        return kind
 
     def hold(self, holding: Holding) -> None:
         """Bind it."""
@@ -216,115 +214,273 @@ class World:
         """Undo everything since the mark."""
         while len(self._journal) > mark:
             holding, effect = self._journal.pop()
-            _shift(holding, _INVERSE[effect])
+            self._shift(holding, rooms.INVERSE[effect])
 
-    def holding(self, workload: Workload, pod: Pod, place: Place) -> Holding:
+    def holding(self, workload: Workload, pod: Pod, place: Place, *, is_fixed: bool | None = None) -> Holding:
         """What a pod takes at a place."""
         node = self.nodes.get(place.node)
+        gpu = pod.request.gpu
         known = [(self.devices[share.device], share) for share in place.shares if share.device in self.devices]
+        pool = node.node.pool if node else workload.pool
         return Holding(
             workload=workload,
             pod=pod,
             node=node,
-            slots=tuple(
-                Slot(room, share.milli, share.mib, compute_of(pod.request.gpu, share)) for room, share in known
-            ),
+            slots=tuple(rooms.slot_for(gpu, room, share) for room, share in known),
             room=(pod.request.milli_cpus, pod.request.memory_bytes, 1),
             charge=(
                 sum(share.milli for share in place.shares),
                 pod.request.milli_cpus,
                 pod.request.memory_bytes,
             ),
-            accounts=self.accounts_of(workload.pool, workload.queue),
+            accounts=self.accounts_of(pool, workload.queue),
             lost=tuple(share for share in place.shares if share.device not in self.devices),
+            other=rooms.others_of(pod.request),
+            is_fixed=not workload.is_preemptible if is_fixed is None else is_fixed,
         )
 
-    def ask_of(self, workload: Workload, pods: Iterable[Pod]) -> Amounts:
+    def ask_of(self, pool: str, pods: Iterable[Pod]) -> Vector:
         """What pods ask for, all in all; a request by memory counts by the smallest device that can hold it."""
-        pool = self.pools[workload.pool]
-        total = Amounts()
+        gpu = cpu = memory = 0
         for pod in pods:
-            total += Amounts(milli_for(pod.request.gpu, pool), pod.request.milli_cpus, pod.request.memory_bytes)
-        return total
+            request = pod.request
+            if request.gpu is not None:
+                gpu += self.milli_for(request.gpu, pool)
+            cpu += request.milli_cpus
+            memory += request.memory_bytes
+        return (gpu, cpu, memory)
 
-    def _do(self, holding: Holding, effect: Effect) -> None:
-        _shift(holding, effect.value)
-        self._journal.append((holding, effect))
+    def milli_for(self, gpu: GpuRequest, pool: str) -> int:
+        """What a request counts in milli-GPU while it waits: by the smallest device of the pool that can hold it."""
+        if gpu.mib is None and gpu.profile is None:
+            return gpu.devices * max(gpu.milli or 0, gpu.compute)
+        key = (gpu, pool)
+        if key not in self._charges:
+            devices = (room.device for node in self.pools[pool].nodes for room in node.devices)
+            shares = [share.milli for device in devices if (share := fitting.share_of(gpu, device)) is not None]
+            self._charges[key] = gpu.devices * max(shares, default=WHOLE_DEVICE_MILLI)
+        return self._charges[key]
+
+    def first_ask(self, entry: Entry, pool: str) -> Ask | None:
+        """What a workload waits for in a pool at the start of a cycle."""
+        if pool not in entry.asks:
+            entry.asks[pool] = self.next_ask(entry, pool, waiting=entry.pending, promised=())
+        return entry.asks[pool]
+
+    def next_ask(
+        self, entry: Entry, pool: str, *, waiting: Sequence[Pod], promised: Iterable[str], gone: Iterable[str] = ()
+    ) -> Ask | None:
+        """What it waits for, with these pods bound or promised and those told to end; None if it lacks pods."""
+        workload = entry.workload
+        active = ({one.pod.id for one in entry.running} | set(promised)) - set(gone)
+        found = gang.choices(workload, active=active, waiting=waiting)
+        if not found:
+            return None
+        is_core = not gang.is_satisfied(workload, active)
+        return self.make_ask(workload, pool, found[0], is_core=is_core, alternatives=tuple(found[1:]))
+
+    def make_ask(
+        self,
+        workload: Workload,
+        pool: str,
+        pods: tuple[Pod, ...],
+        *,
+        is_core: bool,
+        alternatives: tuple[tuple[Pod, ...], ...] = (),
+    ) -> Ask:
+        """An ask for these very pods."""
+        kinds: dict[int, int] = {}
+        for pod in pods:
+            kind = self.kind_of(pod.request)
+            kinds[kind] = kinds.get(kind, 0) + 1
+        tally = tuple(sorted(kinds.items()))
+        shape: tuple[object, ...] = (pool, tally)
+        if workload.gang is not None or workload.near is not None:
+            where = workload.id if self.running_of(workload.id) else None
+            shape = (*shape, workload.root, tuple(gang.leaf_of(workload, pod) for pod in pods), where)
+        return Ask(
+            workload=workload,
+            pool=pool,
+            pods=pods,
+            requests=tuple(pod.request for pod in pods),
+            kinds=tally,
+            amounts=self.ask_of(pool, pods),
+            shape=shape,
+            is_core=is_core,
+            alternatives=alternatives,
+        )
+
+    def units_of(self, entry: Entry) -> list[tuple[bool, tuple[Holding, ...]]]:
+        """What of a workload ends together, in the order in which it would be given up: (is it the core, places)."""
+        if entry.units is None:
+            by_pod = {one.pod.id: one for one in entry.running}
+            found = gang.units(entry.workload, [one.pod for one in entry.running])
+            entry.units = [(unit.is_core, tuple(by_pod[pod.id] for pod in unit.pods)) for unit in found]
+        return entry.units
+
+    def divide(self, usage_weight: tuple[int, int]) -> None:
+        """Work the shares of all queues out, where they do not stand already."""
+        for pool in self.pools.values():
+            if pool.divided_by != usage_weight:
+                self._divide(pool, usage_weight)
+
+    def neighbours(self, pool: str) -> tuple[Neighbours, Neighbours]:
+        """Which pods with labels or terms are where: those that hold places, and those that will."""
+        return self._neighbours[pool]
+
+    def _build(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        self.queues = {queue.id: queue for queue in snapshot.queues}
+        self.parents = {queue.parent for queue in snapshot.queues}
+        self.nodes: dict[str, NodeRoom] = {}
+        self.devices: dict[str, DeviceRoom] = {}
+        self.pools: dict[str, Pool] = {}
+        self.entries: dict[str, Entry] = {}
+        self.waiting: dict[str, Entry] = {}
+        self._releasing: dict[str, Entry] = {}
+        self._holders: dict[tuple[str, str], dict[str, Entry]] = {}
+        self._journal: list[tuple[Holding, Effect]] = []
+        self._paths: dict[tuple[str, str], tuple[Account, ...]] = {}
+        self._charges: dict[tuple[GpuRequest, str], int] = {}
+        self._neighbours: dict[str, tuple[Neighbours, Neighbours]] = {}
+        self.growth += 1
+        names = {node.pool for node in snapshot.nodes} | set(self._more_pools)
+        names |= {pool for one in snapshot.workloads for pool in _pools_of(one)}
+        for name in sorted(names):
+            self._add_pool(name)
+        for workload in snapshot.workloads:
+            self._add(workload)
 
     def _add_pool(self, name: str) -> None:
         accounts: dict[str, Account] = {}
         for queue in sorted(self.snapshot.queues, key=lambda queue: queue.id):
-            depth = len(fairshare.path_of(queue.id, self.queues))
-            accounts[queue.id] = Account(queue, queue.terms_in(name), depth, queue.id not in self.parents)
+            path = fairshare.path_of(queue.id, self.queues)
+            accounts[queue.id] = Account(queue, queue.terms_in(name), len(path), queue.id not in self.parents)
         for queue in self.snapshot.queues:
             path = fairshare.path_of(queue.id, self.queues)
             self._paths[name, queue.id] = tuple(accounts[one.id] for one in path)
-        nodes = [room for room in self.nodes.values() if room.node.pool == name]
-        self.pools[name] = Pool(name, nodes, [room for room in nodes if room.is_usable], accounts)
+        members = sorted((node for node in self.snapshot.nodes if node.pool == name), key=lambda node: node.id)
+        touched: list[int] = []
+        nodes = [rooms.node_room(node, row=row, touched=touched) for row, node in enumerate(members)]
+        for node in nodes:
+            self.nodes[node.node.id] = node
+            self.devices.update({room.device.id: room for room in node.devices})
+        domains = topology.Domains.of(self.snapshot.topologies, [node.labels for node in members])
+        self.pools[name] = Pool(name, nodes, touched, accounts, domains)
+        self._neighbours[name] = (Neighbours(members), Neighbours(members))
 
-    def _add_holdings(self, workload: Workload) -> None:
-        for pod in sorted(workload.pods, key=lambda pod: (pod.index, pod.id)):
-            if pod.state not in {PodState.RUNNING, PodState.RELEASING}:
-                continue
-            holding = self.holding(workload, pod, Place(pod.id, pod.node or "", pod.shares))
+    def _add(self, workload: Workload) -> None:
+        entry = Entry(workload, workload.pool)
+        self.entries[workload.id] = entry
+        holding = [pod for pod in workload.pods if pod.state in _HOLDS]
+        core = self._core_of(workload, holding)
+        for pod in holding if len(holding) < 2 else sorted(holding, key=gang.task_key):
+            is_fixed = None if core is None else pod.id in core
+            one = self.holding(workload, pod, Place(pod.id, pod.node or "", pod.shares), is_fixed=is_fixed)
             if pod.state is PodState.RUNNING:
-                _shift(holding, Effect.HOLD.value)
-                self.running.setdefault(workload.id, []).append(holding)
+                self._shift(one, Effect.HOLD.value)
+                entry.running.append(one)
             else:
-                _shift(holding, Effect.RELEASE.value)
-                self.releasing.setdefault(workload.id, []).append(holding)
+                self._shift(one, Effect.STUCK.value if pod.is_stuck else Effect.RELEASE.value)
+                entry.releasing.append(one)
+        entry.pending = gang.pending_of(workload.pods)
+        self._file(entry)
 
-    def _divide(self, pool: Pool) -> None:
+    def _file(self, entry: Entry) -> None:
+        workload = entry.workload
+        placed = (*entry.running, *entry.releasing)
+        if placed:
+            entry.pool = _pool_of(placed[0])
+        asked = self.ask_of(entry.pool, entry.pending) if entry.pending else (0, 0, 0)
+        entry.asked = rooms.plus(asked, rooms.charge_of(placed))
+        if entry.running:
+            self._holders.setdefault((entry.pool, workload.queue), {})[workload.id] = entry
+            entry.is_whole = gang.is_satisfied(workload, {one.pod.id for one in entry.running})
+        if entry.releasing:
+            self._releasing[workload.id] = entry
+        if entry.pending:
+            self.waiting[workload.id] = entry
+            self.first_ask(entry, entry.pool)
+        self._count(entry, 1)
+
+    def _remove(self, id: str) -> None:
+        entry = self.entries.pop(id)
+        for one in entry.running:
+            self._shift(one, rooms.INVERSE[Effect.HOLD])
+        for one in entry.releasing:
+            effect = Effect.STUCK if one.pod.is_stuck else Effect.RELEASE
+            self._shift(one, rooms.INVERSE[effect])
+        found = self._holders.get((entry.pool, entry.workload.queue), {})
+        found.pop(id, None)
+        if not found:
+            self._holders.pop((entry.pool, entry.workload.queue), None)
+        self._releasing.pop(id, None)
+        self.waiting.pop(id, None)
+        self._count(entry, -1)
+
+    def _count(self, entry: Entry, sign: int) -> None:
+        if entry.workload.queue not in self.queues:
+            return
+        pool = self.pools[entry.pool]
+        total = pool.requests.setdefault(entry.workload.queue, [0, 0, 0])
+        for index, amount in enumerate(entry.asked):
+            total[index] += sign * amount
+        pool.divided_by = None
+
+    def _core_of(self, workload: Workload, holding: Sequence[Pod]) -> set[str] | None:
+        """Of semi-preemptible work the pods that are not preemptible; None for any other."""
+        if workload.is_preemptible or not workload.is_semi_preemptible:
+            return None
+        return {pod.id for unit in gang.units(workload, holding) if unit.is_core for pod in unit.pods}
+
+    def _do(self, holding: Holding, effect: Effect) -> None:
+        self._shift(holding, effect.value)
+        self._journal.append((holding, effect))
+
+    def _shift(self, holding: Holding, signs: tuple[int, int, int, int]) -> None:
+        rooms.shift(holding, signs)
+        request, node = holding.pod.request, holding.node
+        if node is None or not (request.labels or request.is_social):
+            return
+        for sign, where in zip(signs, self._neighbours[node.node.pool], strict=False):
+            if sign < 0:
+                where.add(node.node.id, request)
+            elif sign > 0:
+                where.remove(node.node.id, request)
+
+    def _divide(self, pool: Pool, usage_weight: tuple[int, int]) -> None:
         """Capacity, requests, and the fair share of every queue."""
         pool.capacity = _capacity(pool)
-        requests: dict[str, Amounts] = {}
-        for workload in self.snapshot.workloads:
-            if workload.pool != pool.name or workload.queue not in self.queues:
-                continue
-            pending = [pod for pod in workload.pods if pod.state is PodState.PENDING]
-            total = self.ask_of(workload, pending)
-            for holding in (*self.running.get(workload.id, ()), *self.releasing.get(workload.id, ())):
-                total += Amounts(*holding.charge)
-            requests[workload.queue] = requests.get(workload.queue, Amounts()) + total
-        shares = fairshare.divide_tree(pool.capacity, self.snapshot.queues, pool=pool.name, requests=requests)
+        requests = {id: Amounts(*total) for id, total in sorted(pool.requests.items())}
+        shares = fairshare.divide_tree(
+            pool.capacity, self.snapshot.queues, pool=pool.name, requests=requests, usage_weight=usage_weight
+        )
         for id, account in pool.accounts.items():
             account.share = vector(shares.share[id])
             account.guaranteed = vector(shares.guaranteed[id])
+            account.version += 1
             pool.asked[id] = Amounts()
         for leaf, asked in requests.items():
             for account in self.accounts_of(pool.name, leaf):
                 pool.asked[account.queue.id] += asked
         pool.is_contended = _contended(pool)
+        pool.divided_by = usage_weight
 
 
-def compute_of(gpu: GpuRequest | None, share: Share) -> int:
-    """The compute that a share takes of its device: none if memory was asked for."""
-    return 0 if gpu is None or gpu.mib is not None else share.milli
+def _pools_of(workload: Workload) -> tuple[str, ...]:
+    return (workload.pool, *workload.fallback_pools)
 
 
-def share_of(gpu: GpuRequest, device: Device) -> Share | None:
-    """What one share of this request is on this device; None if the device is too small even when empty."""
-    if device.memory_mib <= 0:
-        return None
-    if gpu.mib is None:
-        milli = gpu.milli or 0
-        return Share(device.id, milli, device.memory_mib * milli // WHOLE_DEVICE_MILLI)
-    if gpu.mib > device.memory_mib:
-        return None
-    return Share(device.id, -(-WHOLE_DEVICE_MILLI * gpu.mib // device.memory_mib), gpu.mib)
+def _pool_of(holding: Holding) -> str:
+    return holding.node.node.pool if holding.node else holding.workload.pool
 
 
-def milli_for(gpu: GpuRequest | None, pool: Pool) -> int:
-    """What a request counts in milli-GPU while it waits: by the smallest device of the pool that can hold it."""
-    if gpu is None:
-        return 0
-    if gpu.mib is None:
-        return gpu.devices * (gpu.milli or 0)
-    sizes = [
-        room.device.memory_mib for node in pool.nodes for room in node.devices if room.device.memory_mib >= gpu.mib
-    ]
-    each = -(-WHOLE_DEVICE_MILLI * gpu.mib // min(sizes)) if sizes else WHOLE_DEVICE_MILLI
-    return gpu.devices * each
+def _forget(pool: Pool) -> None:
+    """Drop the older half of a long log; who has not read it looks at all nodes anew."""
+    if len(pool.touched) > 20_000 + 8 * len(pool.nodes):
+        half = len(pool.touched) // 2
+        del pool.touched[:half]
+        pool.forgotten += half
 
 
 def emptied(snapshot: Snapshot, *, pool: str, whole: Sequence[str] = ("node", "device-in-use", "withheld")) -> Snapshot:
@@ -337,7 +493,7 @@ def emptied(snapshot: Snapshot, *, pool: str, whole: Sequence[str] = ("node", "d
 def _whole_node(node: Node, whole: Sequence[str]) -> Node:
     devices = tuple(_whole_device(device, whole) for device in node.devices)
     if "node" in whole:
-        return replace(node, devices=devices, is_ready=True, is_cordoned=False)
+        return replace(node, devices=devices, is_ready=True, is_cordoned=False, is_drained=False)
     return replace(node, devices=devices)
 
 
@@ -352,56 +508,21 @@ def _whole_device(device: Device, whole: Sequence[str]) -> Device:
     return replace(device, withheld=withheld, memory_mib=memory)
 
 
-def _node_room(node: Node) -> NodeRoom:
-    is_usable = node.is_ready and not node.is_cordoned
-    devices = [
-        DeviceRoom(
-            device,
-            is_usable and device.withheld is None and device.memory_mib > 0,
-            device.memory_mib,
-            WHOLE_DEVICE_MILLI,
-            device.memory_mib,
-            WHOLE_DEVICE_MILLI,
-        )
-        for device in sorted(node.devices, key=lambda device: (device.index, device.id))
-    ]
-    room = [node.milli_cpus, node.memory_bytes, node.max_pods]
-    return NodeRoom(node, is_usable, list(room), list(room), devices)
-
-
-def _shift(holding: Holding, signs: tuple[int, int, int, int]) -> None:
-    idle, future, level, releasing = signs
-    if holding.node is not None:
-        for index, amount in enumerate(holding.room):
-            holding.node.idle[index] += idle * amount
-            holding.node.future[index] += future * amount
-    for slot in holding.slots:
-        room = slot.room
-        room.idle_mib += idle * slot.mib
-        room.idle_milli += idle * slot.compute
-        room.future_mib += future * slot.mib
-        room.future_milli += future * slot.compute
-        room.sharers -= future
-    is_fixed = not holding.workload.is_preemptible
-    for account in holding.accounts:
-        for index, amount in enumerate(holding.charge):
-            account.level[index] += level * amount
-            account.releasing[index] += releasing * amount
-            if is_fixed:
-                account.fixed[index] += level * amount
-                account.fixed_releasing[index] += releasing * amount
-
-
 def _capacity(pool: Pool) -> Amounts:
     """What usable nodes and devices offer, and what pods hold on the others: nothing that runs becomes illegal."""
-    total = Amounts()
+    gpus = cpus = memory = 0
     for room in pool.nodes:
-        held = [room.node.milli_cpus - room.idle[0], room.node.memory_bytes - room.idle[1]]
-        total += Amounts(0, *([room.node.milli_cpus, room.node.memory_bytes] if room.is_usable else held))
+        offered = (
+            room.node.milli_cpus - room.node.foreign.milli_cpus,
+            room.node.memory_bytes - room.node.foreign.memory_bytes,
+        )
+        cpus += offered[0] if room.is_usable else offered[0] - room.idle[0]
+        memory += offered[1] if room.is_usable else offered[1] - room.idle[1]
         for device in room.devices:
-            is_held = device.idle_mib < device.device.memory_mib
-            total += Amounts(WHOLE_DEVICE_MILLI if device.is_usable or is_held else 0)
-    return total
+            if device.is_usable or device.idle_mib < device.device.memory_mib:
+                gpus += fitting.worth(device.device)
+        gpus -= room.node.foreign.milli_gpus
+    return Amounts(gpus, cpus, memory)
 
 
 def _contended(pool: Pool) -> tuple[bool, bool, bool]:
@@ -412,15 +533,3 @@ def _contended(pool: Pool) -> tuple[bool, bool, bool]:
             limit = (account.terms.gpu, account.terms.cpu, account.terms.memory)[index].limit
             short[index] |= share < (asked if limit is None else min(asked, limit))
     return (short[0], short[1], short[2])
-
-
-def pending_of(workload: Workload) -> tuple[Pod, ...]:
-    """The pods that wait, in their order."""
-    return tuple(
-        sorted((pod for pod in workload.pods if pod.state is PodState.PENDING), key=lambda pod: (pod.index, pod.id))
-    )
-
-
-def requests_of(pods: Sequence[Pod]) -> tuple[PodRequest, ...]:
-    """What pods ask for, as a key: equal keys have equal answers."""
-    return tuple(pod.request for pod in pods)

@@ -1,0 +1,285 @@
+"""Making room by moving: pods end where they are only if each of them gets a new place in the same plan.
+
+Nobody loses by it, so that quotas and minimum run times have no say. As few pods as can be are moved, and at most so
+many as the policy says. A gang below whose minimum a move would take it moves whole.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+import numpy as np
+
+from aliquot.core import constraints, eviction, gang, placement, promises, victims
+from aliquot.core.cycle import Cycle, Unit
+from aliquot.core.model import Pod
+from aliquot.core.plan import Evict, Rule
+from aliquot.core.rooms import Holding, NodeRoom
+from aliquot.core.snapshot import Ask
+
+MOST_DOMAINS = 8
+MOST_NODES = 64
+"""So many nodes are compared for the cheapest moves of one pod."""
+
+
+@dataclass(slots=True)
+class Consolidation:
+    """The search for moves that make room for one workload. The world is left as it was unless `take` succeeds."""
+
+    cycle: Cycle
+    ask: Ask
+    is_cut: bool = False
+    _rows: set[int] | None = None
+    """The nodes in which the gang is tried; None is all of them."""
+
+    def take(self) -> bool:
+        """Move what stands in the way and promise (or bind) the places; False if no moves help."""
+        cycle, world = self.cycle, self.cycle.world
+        if not self._could_help():
+            return False
+        mark = world.mark()
+        moved = self._moves()
+        cycle.trial.clear()
+        world.rollback(mark)
+        if self.is_cut:
+            cycle.unsearched.add(self.ask.id)
+        if not moved:
+            return False
+        for unit in moved:
+            self._evict(unit)
+        holdings = cycle.placer.place(self.ask, "later")
+        places = None if holdings is None else self._new_places(holdings, moved)
+        cycle.trial.clear()
+        world.rollback(mark)
+        if holdings is None or places is None:
+            return False
+        self._commit(moved, holdings, places)
+        return True
+
+    def _could_help(self) -> bool:
+        """A sound "no": moving frees nothing in all, so that what is free must be enough."""
+        cycle, ask = self.cycle, self.ask
+        if cycle.placer.excess(ask, ask.amounts, "later") is not None:
+            return False
+        if any(one.gpu is not None and one.gpu.mib is not None for one in ask.requests):
+            return cycle.placer.free_gpus(ask.pool) > 0
+        return not ask.amounts[0] or cycle.placer.free_gpus(ask.pool) >= ask.amounts[0]
+
+    def _moves(self) -> list[Unit] | None:
+        """The fewest moves, over the domains in which the gang could be."""
+        if len(self.ask.pods) > eviction.MOST_PODS:
+            return None
+        mark, best = self.cycle.world.mark(), None
+        for rows in self.cycle.placer.domains_of(self.ask)[:MOST_DOMAINS]:
+            self._rows = None if rows is None else set(rows.tolist())
+            found = self._moves_in(rows)
+            self.cycle.trial.clear()
+            self.cycle.world.rollback(mark)
+            if found and (best is None or self._cost(found) < self._cost(best)) and self._is_enough(found):
+                best = found
+        return best
+
+    def _is_enough(self, moved: Sequence[Unit]) -> bool:
+        """Whether the gang fits once these have moved, and they elsewhere."""
+        mark = self.cycle.world.mark()
+        self._evict_all(moved)
+        holdings = self.cycle.placer.place(self.ask, "later")
+        is_enough = holdings is not None and self._new_places(holdings, moved) is not None
+        self.cycle.trial.clear()
+        self.cycle.world.rollback(mark)
+        return is_enough
+
+    def _moves_in(self, rows: placement.Rows | None) -> list[Unit] | None:
+        """For each pod the node where the fewest moves make it fit; then all that was moved must fit elsewhere."""
+        cycle, world, ask = self.cycle, self.cycle.world, self.ask
+        moved: list[Unit] = []
+        for pod in sorted(ask.pods, key=lambda pod: placement.size_key(pod.request)):
+            lone = world.make_ask(ask.workload, ask.pool, (pod,), is_core=ask.is_core)
+            found = cycle.placer.place_alone(lone, "later", rows)
+            if found is None:
+                units = self._best_node(lone, moved)
+                if units is None:
+                    return None
+                for unit in units:
+                    self._evict(unit)
+                moved += units
+                found = cycle.placer.place_alone(lone, "later", rows)
+            if found is None:
+                return None
+            for holding in found:
+                world.promise(holding)
+        return moved
+
+    def _best_node(self, lone: Ask, moved: Sequence[Unit]) -> list[Unit] | None:
+        rows = self._rows
+        nodes = [
+            node
+            for node in self.cycle.world.pools[lone.pool].nodes
+            if node.is_usable and (rows is None or node.row in rows)
+        ]
+        nodes.sort(key=lambda node: (-sum(room.part("later") for room in node.devices), node.row))
+        best: tuple[tuple[object, ...], list[Unit]] | None = None
+        by_node = self._units_by_node(lone.pool, {unit.workload.id for unit in moved})
+        for node in nodes[:MOST_NODES]:
+            if self.cycle.is_spent:
+                self.is_cut = True
+                return None
+            found = self._on_node(node, by_node.get(node.row, []), lone, moved)
+            if found is None:
+                continue
+            key = (*self._cost(found), node.row)
+            if best is None or key < best[0]:
+                best = (key, found)
+        return None if best is None else best[1]
+
+    def _on_node(
+        self, node: NodeRoom, units: Sequence[list[Unit]], lone: Ask, moved: Sequence[Unit]
+    ) -> list[Unit] | None:
+        """The cheapest moves off a node that make one pod fit on it, if all of them fit elsewhere; the world is left as
+        it was. Small ones are tried first, then large ones."""
+        request, world = lone.requests[0], self.cycle.world
+        if constraints.refusal(node.node, request) is not None:
+            return None
+        best: list[Unit] | None = None
+        for is_large_first in (False, True):
+            mark, trial = world.mark(), dict(self.cycle.trial)
+            chosen: list[Unit] = []
+            for together in sorted(units, key=_weight, reverse=is_large_first):
+                world.steps += 1
+                self._evict_all(together)
+                chosen += [unit for unit in together if unit not in chosen]
+                if self._is_over(chosen, moved) or self.cycle.placer.fits_on(node, request, "later"):
+                    break
+            found = self._spared(node, chosen, lone)
+            if found and self._all_fit(lone, [*moved, *found]) and (best is None or _pods(found) < _pods(best)):
+                best = found
+            world.rollback(mark)
+            self.cycle.trial = trial
+        return best
+
+    def _spared(self, node: NodeRoom, chosen: list[Unit], lone: Ask) -> list[Unit]:
+        """Without those workloads that need not move; none if not even all of them make room."""
+        if not self.cycle.placer.fits_on(node, lone.requests[0], "later") or self._is_over(chosen, ()):
+            return []
+        kept = list(chosen)
+        for id in dict.fromkeys(unit.workload.id for unit in chosen):
+            own = [unit for unit in kept if unit.workload.id == id]
+            for unit in own:
+                self._restore(unit)
+            if self.cycle.placer.fits_on(node, lone.requests[0], "later"):
+                kept = [unit for unit in kept if unit.workload.id != id]
+            else:
+                for unit in own:
+                    self._evict(unit)
+        return kept
+
+    def _all_fit(self, lone: Ask, units: Sequence[Unit]) -> bool:
+        world = self.cycle.world
+        mark = world.mark()
+        rows = None if self._rows is None else np.array(sorted(self._rows), np.intp)
+        found = self.cycle.placer.place_alone(lone, "later", rows)
+        for holding in found or ():
+            world.promise(holding)
+        is_there = found is not None and self._place_all(units) is not None
+        world.rollback(mark)
+        return is_there
+
+    def _new_places(self, holdings: Sequence[Holding], units: Sequence[Unit]) -> list[tuple[Ask, list[Holding]]] | None:
+        for holding in holdings:
+            self.cycle.world.promise(holding)
+        return self._place_all(units)
+
+    def _place_all(self, units: Sequence[Unit]) -> list[tuple[Ask, list[Holding]]] | None:
+        """A new place for all that moves, the largest first; taken in the world."""
+        cycle = self.cycle
+        by_workload: dict[str, list[Pod]] = {}
+        for unit in units:
+            by_workload.setdefault(unit.workload.id, []).extend(holding.pod for holding in unit.holdings)
+        asks = [
+            eviction.ask_anew(cycle, cycle.world.entries[id].workload, tuple(sorted(pods, key=gang.task_key)))
+            for id, pods in sorted(by_workload.items())
+        ]
+        asks.sort(key=lambda ask: min(placement.size_key(request) for request in ask.requests))
+        placed: list[tuple[Ask, list[Holding]]] = []
+        for ask in asks:
+            found = cycle.placer.place(ask, "later")
+            if found is None:
+                return None
+            for holding in found:
+                cycle.world.promise(holding)
+            placed.append((ask, found))
+        return placed
+
+    def _units_by_node(self, pool: str, taken: set[str]) -> dict[int, list[list[Unit]]]:
+        """What can move off each node: lists of units that have to move together."""
+        cycle = self.cycle
+        found: dict[int, list[list[Unit]]] = {}
+        for queue in cycle.world.holder_queues(pool):
+            by_workload: dict[str, list[Unit]] = {}
+            for unit in victims.units_of(cycle, pool, queue):
+                if not unit.is_promise and unit.workload.id not in taken and unit.workload.id != self.ask.id:
+                    by_workload.setdefault(unit.workload.id, []).append(unit)
+            for together in (one for units in by_workload.values() for one in _sets(units)):
+                for row in {one.node.row for unit in together for one in unit.holdings if one.node is not None}:
+                    found.setdefault(row, []).append(together)
+        return found
+
+    def _is_over(self, chosen: Sequence[Unit], moved: Sequence[Unit]) -> bool:
+        most = self.cycle.policy.max_consolidation_victims
+        return most is not None and _pods(chosen) + _pods(moved) > most
+
+    def _cost(self, units: Sequence[Unit]) -> tuple[int, timedelta, timedelta]:
+        """What sets of moves are compared by, the smaller the better: pods, work lost in all, age."""
+        lost = sum((victims.work_lost(self.cycle, one.workload, one.amounts[0])[0] for one in units), timedelta())
+        return (_pods(units), lost, max(self.cycle.now - unit.workload.created for unit in units))
+
+    def _evict_all(self, units: Sequence[Unit]) -> None:
+        for unit in units:
+            self._evict(unit)
+
+    def _evict(self, unit: Unit) -> None:
+        for holding in unit.holdings:
+            if holding.pod.id in self.cycle.trial:
+                continue
+            self.cycle.world.evict(holding)
+            self.cycle.trial[holding.pod.id] = holding
+
+    def _restore(self, unit: Unit) -> None:
+        for holding in unit.holdings:
+            if self.cycle.trial.pop(holding.pod.id, None) is not None:
+                self.cycle.world.restore(holding)
+
+    def _commit(
+        self, moved: Sequence[Unit], holdings: list[Holding], places: Sequence[tuple[Ask, list[Holding]]]
+    ) -> None:
+        cycle = self.cycle
+        evicted: list[Holding] = []
+        for unit in moved:
+            eviction.strike(cycle, self.ask.pool, unit)
+            for holding in unit.holdings:
+                cycle.world.evict(holding)
+                evicted.append(holding)
+                text = f"it moves so that {self.ask.workload.name} fits; its new place is promised"
+                cycle.evict(Evict(unit.workload.id, holding.pod.id, self.ask.id, Rule.CONSOLIDATE, text), holding)
+        now = cycle.placer.stay(self.ask, [holding.place for holding in holdings], "now")
+        if now is not None:
+            cycle.bind(self.ask, now)
+        else:
+            promises.make(cycle, self.ask, holdings, evicted=evicted)
+        for ask, found in places:
+            promises.move(cycle, ask, found)
+
+
+def _sets(units: Sequence[Unit]) -> list[list[Unit]]:
+    """What moves together: each unit above the minimum by itself; with the core, all."""
+    surplus = [[unit] for unit in units if not unit.is_core]
+    core = [unit for unit in units if unit.is_core]
+    return [*surplus, [*(unit for unit in units if not unit.is_core), *core]] if core else surplus
+
+
+def _weight(units: Sequence[Unit]) -> tuple[int, object]:
+    return (sum(unit.amounts[0] for unit in units), units[0].key)
+
+
+def _pods(units: Sequence[Unit]) -> int:
+    return len({holding.pod.id for unit in units for holding in unit.holdings})

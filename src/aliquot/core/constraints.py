@@ -1,0 +1,70 @@
+"""Which nodes and devices a pod may use whatever is free there: taints, selectors, models, MIG.
+
+Pure questions about one node or one device and one request. Taints and tolerations mean what they mean in Kubernetes.
+"""
+
+from typing import Literal
+
+from aliquot.core.model import Device, GpuRequest, Node, PodRequest, Taint, Toleration
+
+Refusal = Literal["taint", "selector"]
+
+
+def refusal(node: Node, request: PodRequest) -> Refusal | None:
+    """What keeps pods with this request off the node, or None."""
+    if node.taints and _untolerated(node, request, ("NoSchedule", "NoExecute")):
+        return "taint"
+    if request.nodes is not None and node.id not in request.nodes:
+        return "selector"
+    for key, values in request.node_labels:
+        if node.labels.get(key) not in values:
+            return "selector"
+    return None
+
+
+def preference(node: Node, request: PodRequest) -> int:
+    """How many taints would rather keep it off."""
+    return len(_untolerated(node, request, ("PreferNoSchedule",))) if node.taints else 0
+
+
+def describe(node: Node, request: PodRequest) -> str:
+    """What keeps it off this node, as a few words."""
+    taints = _untolerated(node, request, ("NoSchedule", "NoExecute"))
+    if taints:
+        one = taints[0]
+        return f"{one.key}={one.value}:{one.effect}" if one.value else f"{one.key}:{one.effect}"
+    if request.nodes is not None and node.id not in request.nodes:
+        return f"node {' or '.join(sorted(request.nodes)) or 'none'}"
+    for key, values in request.node_labels:
+        if node.labels.get(key) not in values:
+            return f"{key} is {' or '.join(sorted(values))}"
+    return ""
+
+
+def suits(device: Device, gpu: GpuRequest) -> bool:
+    """Whether the device is of a kind that the request may use."""
+    if gpu.models and device.model not in gpu.models:
+        return False
+    if gpu.min_device_mib and device.memory_mib < gpu.min_device_mib:
+        return False
+    if device.instance is not None:
+        return gpu.profile == device.instance.name
+    if device.profiles:
+        return any(profile.name == gpu.profile for profile in device.profiles)
+    return gpu.profile is None
+
+
+def _untolerated(node: Node, request: PodRequest, effects: tuple[str, ...]) -> list[Taint]:
+    return [
+        taint
+        for taint in node.taints
+        if taint.effect in effects and not any(_tolerates(one, taint) for one in request.tolerations)
+    ]
+
+
+def _tolerates(toleration: Toleration, taint: Taint) -> bool:
+    if toleration.effect is not None and toleration.effect != taint.effect:
+        return False
+    if toleration.key == "":
+        return toleration.value is None
+    return toleration.key == taint.key and toleration.value in (None, taint.value)

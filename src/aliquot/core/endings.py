@@ -1,0 +1,53 @@
+"""Evictions that serve nobody: a gang that stays below its minimum, a queue or a node that is drained."""
+
+from datetime import timedelta
+
+from aliquot.core import gang, quantities, wording
+from aliquot.core.cycle import Cycle
+from aliquot.core.plan import Evict, Rule
+from aliquot.core.rooms import Holding
+from aliquot.core.snapshot import Entry
+
+
+def release_stale(cycle: Cycle, pool: str) -> None:
+    """End all pods of gangs that have been below their minimum for longer than their grace."""
+    for entry in _holders(cycle, pool):
+        workload = entry.workload
+        grace = cycle.policy.stale_grace if workload.stale_grace is None else workload.stale_grace
+        stale_for = workload.stale_for or timedelta()
+        if entry.is_whole or grace < timedelta() or stale_for < grace:
+            continue
+        if gang.is_satisfied(workload, cycle.pods_in_place(workload.id)):
+            continue
+        lasted = quantities.format_duration(stale_for)
+        _end(cycle, entry, entry.running, Rule.STALE_GANG, f"its gang has been below its minimum for {lasted}")
+
+
+def drain(cycle: Cycle, pool: str) -> None:
+    """End what runs in drained queues, and on drained nodes: there whole gangs, or what is above their minimum."""
+    for entry in _holders(cycle, pool):
+        queues = [one.queue for one in cycle.world.accounts_of(pool, entry.workload.queue)]
+        drained = next((queue for queue in queues if queue.is_drained), None)
+        if drained is not None:
+            _end(cycle, entry, entry.running, Rule.DRAIN, f"{drained.name} is drained")
+            continue
+        leaving = [one for one in entry.running if one.node is not None and one.node.node.is_drained]
+        if leaving:
+            nodes = sorted({one.node.node.id for one in leaving if one.node is not None})
+            left = {one.pod.id for one in entry.running} - {one.pod.id for one in leaving}
+            is_whole = gang.is_satisfied(entry.workload, left)
+            going = leaving if is_whole else entry.running
+            _end(cycle, entry, going, Rule.DRAIN, f"{wording.names(nodes)} is drained")
+
+
+def _holders(cycle: Cycle, pool: str) -> list[Entry]:
+    world = cycle.world
+    return [entry for queue in world.holder_queues(pool) for entry in world.holders(pool, queue)]
+
+
+def _end(cycle: Cycle, entry: Entry, holdings: list[Holding], rule: Rule, text: str) -> None:
+    for holding in holdings:
+        if holding.pod.id in cycle.evicted:
+            continue
+        cycle.world.evict(holding)
+        cycle.evict(Evict(entry.workload.id, holding.pod.id, "", rule, text), holding)

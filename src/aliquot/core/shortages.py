@@ -1,0 +1,266 @@
+"""The words of reasons: what is too large, what is short, who holds it, and what keeps a pod off."""
+
+from collections.abc import Sequence
+
+from aliquot.core import constraints, fitting, quota, rooms, wording
+from aliquot.core.cycle import Cycle
+from aliquot.core.model import RESOURCES, GpuRequest, Group, Node, Pod, PodRequest
+from aliquot.core.placement import Placer
+from aliquot.core.plan import Blocker, Code, Reason
+from aliquot.core.rooms import Holding, NodeRoom, Vector
+from aliquot.core.snapshot import Ask, Pool, World
+
+_SHORT_OF = {Code.NO_FREE_CPU: 1, Code.NO_FREE_MEMORY: 2}
+
+
+def fits_empty(placer: Placer, ask: Ask, requests: Sequence[PodRequest]) -> bool:
+    """Whether pods with these requests fit a world with nothing in it, whatever the queue's terms."""
+    pods = tuple(Pod(id=str(index), index=index, request=request) for index, request in enumerate(requests))
+    return placer.place_alone(placer.world.make_ask(ask.workload, ask.pool, pods, is_core=True), "now") is not None
+
+
+def kept_off(request: PodRequest, refusals: Sequence[tuple[str, Node]]) -> Reason:
+    """No node lets pods with this request in."""
+    tainted = sorted({constraints.describe(node, request) for refused, node in refusals if refused == "taint"})
+    if tainted:
+        return Reason(
+            Code.TAINT,
+            f"it does not tolerate what keeps pods off the nodes it may use: {'; '.join(tainted[:3])}",
+            {"nodes": len(refusals)},
+        )
+    wanted = sorted({constraints.describe(node, request) for _, node in refusals})
+    return Reason(Code.SELECTOR, f"no node is one that it asks for: {'; '.join(wanted[:3])}", {"nodes": len(refusals)})
+
+
+def has_required(group: Group) -> bool:
+    """Whether it has to be in one domain of some topology, as a whole or in part."""
+    return (group.near is not None and group.near.required is not None) or any(
+        has_required(child) for child in group.groups
+    )
+
+
+def required_level(group: Group) -> str:
+    """The level that it, or the first group of it that has one, has to share."""
+    if group.near is not None and group.near.required is not None:
+        return group.near.required
+    return next((required_level(child) for child in group.groups if has_required(child)), "")
+
+
+def _unwelcome(ask: Ask, nodes: Sequence[NodeRoom]) -> Reason:
+    """There is room for a pod, but not where the others of its gang, or other pods, let it be."""
+    if has_required(ask.workload.root):
+        level = required_level(ask.workload.root)
+        return Reason(
+            Code.TOPOLOGY,
+            f"its pods must share one {level}; no {level} has room for them now",
+            {"level": level, "pods": len(ask.pods)},
+        )
+    return Reason(
+        Code.AFFINITY,
+        f"{wording.plural(len(nodes), 'node')} with room {'are' if len(nodes) > 1 else 'is'} closed to it by the rules "
+        "about which pods may be near each other",
+        {"nodes": len(nodes)},
+    )
+
+
+def shortage(placer: Placer, ask: Ask, pool: Pool) -> Reason:
+    """What there is too little of just now."""
+    world = placer.world
+    count = len(ask.requests)
+    able = count_fitting(world, placer, ask)
+    if count > 1 and able > 0:
+        return Reason(
+            Code.GANG_INCOMPLETE,
+            f"it starts its {count} pods at once or not at all; {able} would fit now",
+            {"pods": count, "fitting": able},
+        )
+    request = ask.requests[0]
+    nodes = [node for node in pool.usable if constraints.refusal(node.node, request) is None]
+    if request.gpu is not None and all(fitting.fit_devices(node, request.gpu, "now") is None for node in nodes):
+        return _short_of_devices(request.gpu, nodes)
+    for code, index in _SHORT_OF.items():
+        resource = RESOURCES[index]
+        asked = (request.milli_cpus, request.memory_bytes)[index - 1]
+        free, best = max((max(0, _free(node, index - 1)), node.node.id) for node in nodes)
+        if asked > free:
+            return Reason(
+                code,
+                f"needs {wording.amount(resource, asked)} on one node; the most that is free is "
+                f"{wording.amount(resource, free)} on {best}",
+                {"asked": asked, "free": free},
+            )
+    for name, amount in rooms.others_of(request):
+        most_free, on = max((node.free_other(name, "now"), node.node.id) for node in nodes)
+        if amount > most_free:
+            return Reason(
+                Code.NO_FREE_RESOURCE,
+                f"needs {amount} of {name} on one node; the most that is free is {max(0, most_free)} on {on}",
+                {"resource": name, "asked": amount, "free": max(0, most_free)},
+            )
+    with_room = [node for node in nodes if fitting.fit(node, request, "now") is not None]
+    if with_room:
+        return _unwelcome(ask, with_room)
+    fullest = [node for node in nodes if _free(node, 2) > 0]
+    if not fullest:
+        most = max((node.node.max_pods, node.node.id) for node in nodes)
+        return Reason(
+            Code.NODE_UNAVAILABLE,
+            f"every node that could take it runs as many pods as it may ({most[0]} on {most[1]})",
+            {"maxPods": most[0]},
+        )
+    return Reason(
+        Code.FRAGMENTED,
+        "no one node has all that it needs free together, though each part is free somewhere",
+        {"nodes": len(nodes)},
+    )
+
+
+def larger_than_any_node(request: PodRequest, pool: Pool) -> Reason:
+    """Which amount of one pod is too large for every node of the pool, even when empty."""
+    gpu = request.gpu
+    if gpu is not None:
+        largest = max((len(node.devices), node.node.id) for node in pool.nodes)
+        if gpu.devices > largest[0]:
+            return Reason(
+                Code.LARGER_THAN_ANY_NODE,
+                f"needs {wording.plural(gpu.devices, 'GPU')} on one node; the largest node of pool {pool.name} has "
+                f"{largest[0]}",
+                {"resource": "gpu", "asked": gpu.devices, "largest": largest[0]},
+            )
+        offered = max(room.device.memory_mib for node in pool.nodes for room in node.devices)
+        if gpu.mib is not None and gpu.mib > offered:
+            return Reason(
+                Code.NO_DEVICE_FITS,
+                f"needs {wording.gpu(gpu)}; the largest GPU of pool {pool.name} offers {offered} MiB",
+                {"resource": "gpu", "asked": gpu.mib, "largest": offered},
+            )
+    for index, resource in ((1, RESOURCES[1]), (2, RESOURCES[2])):
+        asked = (request.milli_cpus, request.memory_bytes)[index - 1]
+        largest_amount = max((node.node.milli_cpus, node.node.memory_bytes)[index - 1] for node in pool.nodes)
+        if asked > largest_amount:
+            return Reason(
+                Code.LARGER_THAN_ANY_NODE,
+                f"needs {wording.amount(resource, asked)} on one node; the largest node of pool {pool.name} has "
+                f"{wording.amount(resource, largest_amount)}",
+                {"resource": resource, "asked": asked, "largest": largest_amount},
+            )
+    return Reason(
+        Code.LARGER_THAN_ANY_NODE,
+        f"no one node of pool {pool.name} has all that a pod of it needs, even when empty",
+        {"nodes": len(pool.nodes)},
+    )
+
+
+def over(code: Code, excess: quota.Excess, noun: str, what: str) -> Reason:
+    """A term of a queue that would be passed."""
+    kind = "project" if excess.account.is_leaf else "department"
+    amount = wording.amount
+    return Reason(
+        code,
+        f"{kind} {excess.account.queue.name} holds {amount(excess.resource, excess.held)}{what}, this asks "
+        f"{amount(excess.resource, excess.asked)}, and the {noun} is {amount(excess.resource, excess.bound)}",
+        {
+            "queue": excess.account.queue.name,
+            "resource": excess.resource,
+            "held": excess.held,
+            "asked": excess.asked,
+            noun: excess.bound,
+        },
+    )
+
+
+def _short_of_devices(gpu: GpuRequest, nodes: Sequence[NodeRoom]) -> Reason:
+    """No node has the devices that one pod asks for free now."""
+    parts = [(node.node.id, [room.part("now") for room in node.devices]) for node in nodes]
+    slots = [
+        (sum(fitting.slot_on(room, gpu, "now") is not None for room in node.devices), node.node.id) for node in nodes
+    ]
+    best, best_node = max(slots, key=lambda one: one[0])
+    total, free = sum(count for count, _ in slots), sum(part for _, of_node in parts for part in of_node)
+    there = sum(room.is_usable for node in nodes for room in node.devices)
+    needs = f"needs {wording.gpu(gpu)}"
+    numbers = {"asked": gpu.devices, "largestFree": best, "free": total, "freeMilli": free}
+    if total >= gpu.devices:
+        return Reason(
+            Code.FRAGMENTED, f"{needs} on one node; the most that is free on one is {best}, on {best_node}", numbers
+        )
+    if gpu.is_whole and free >= 1000 * gpu.devices:
+        return Reason(
+            Code.FRAGMENTED,
+            f"{needs}; {total or 'none'} of {there} {_is(total)} wholly free, what is free lies in pieces of "
+            f"{wording.amount('gpu', free)} together",
+            numbers,
+        )
+    if gpu.is_whole or free == 0:
+        return Reason(Code.NO_FREE_DEVICE, f"{needs}; {total or 'none'} of {there} {_is(total)} free", numbers)
+    room = max(
+        (room for node in nodes for room in node.devices if room.is_usable),
+        key=lambda room: room.free("now"),
+    )
+    return Reason(
+        Code.NO_DEVICE_FITS,
+        f"{needs}; the best single GPU, {room.device.id}, has {max(0, room.free('now')[0])} of its "
+        f"{room.device.memory_mib} MiB free",
+        numbers | {"bestFreeMib": max(0, room.free("now")[0])},
+    )
+
+
+def count_fitting(world: World, placer: Placer, ask: Ask) -> int:
+    """How many of its pods would find a place now."""
+    mark = world.mark()
+    count = 0
+    for pod in ask.pods:
+        found = placer.best(world.pools[ask.pool], pod.request, "now")
+        if found is None:
+            break
+        world.hold(placer.at(ask, pod, node=found[0], slots=found[1]))
+        count += 1
+    world.rollback(mark)
+    return count
+
+
+def _free(node: NodeRoom, index: int) -> int:
+    return min(node.idle[index], node.future[index])
+
+
+def holders(cycle: Cycle, pool: Pool, index: int) -> list[list[Holding]]:
+    """Who holds some of a resource in a pool, by workload, the oldest first."""
+    world = cycle.world
+    groups = [entry.running for queue in world.holder_queues(pool.name) for entry in world.holders(pool.name, queue)]
+    ending: dict[str, list[Holding]] = {}
+    for one in world.releasing():
+        ending.setdefault(one.workload.id, []).append(one)
+    groups += [*ending.values(), *cycle.bound.values()]
+    held = [
+        group
+        for group in groups
+        if group[0].node is not None
+        and group[0].node.node.pool == pool.name
+        and any(holding.charge[index] for holding in group)
+    ]
+    held.sort(key=lambda group: (group[0].workload.created, group[0].workload.id))
+    return held
+
+
+def blocker(holdings: Sequence[Holding], index: int) -> Blocker:
+    """A workload that holds some of what is short."""
+    workload, resource = holdings[0].workload, RESOURCES[index]
+    total = sum(holding.charge[index] for holding in holdings)
+    return Blocker(workload.id, f"{workload.name} holds {wording.amount(resource, total)}")
+
+
+def numbers(prefix: str, amounts: Vector) -> dict[str, int | str]:
+    """Amounts as numbers of a reason."""
+    names = {"gpu": "MilliGpus", "cpu": "MilliCpus", "memory": "MemoryBytes"}
+    return {prefix + names[resource]: amounts[index] for index, resource in enumerate(RESOURCES) if amounts[index]}
+
+
+def _is(count: int) -> str:
+    return "are" if count > 1 else "is"
+
+
+def state(node: NodeRoom) -> str:
+    """Why nothing new starts on a node."""
+    if node.node.is_ready:
+        return "drained" if node.node.is_drained else "cordoned"
+    return f"not ready: {node.node.trouble}" if node.node.trouble else "not ready"

@@ -1,0 +1,352 @@
+"""Who may have to give way for a workload, in which order, and when a step is legal.
+
+Reclaim. A workload takes from other queues if its queue, and all above it below the common ancestor, stay within their
+guaranteed amounts with it, and each level on the victim's side stays at or above its own after each step; the same
+holds for fair shares. One resource must be the ground: asked by the one and held by the other. Other resources that are
+short in the pool have a say too: by quota where one is set, by fair share always. The amounts below what is guaranteed
+(or fair) thus only ever shrink, which is why there is no loop.
+
+Preemption. Inside a queue a higher priority takes from a lower one; and where a queue serves those first who have had
+the least GPU time, work of an earlier class takes from work of a later one that has run for a quantum.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from aliquot.core import order, rooms
+from aliquot.core.cycle import Cycle, Unit
+from aliquot.core.model import RESOURCES, QueueOrder, Workload
+from aliquot.core.plan import Rule
+from aliquot.core.rooms import Account, Holding, Vector
+from aliquot.core.snapshot import Ask
+
+BASES = ("quota", "fair share")
+_GPU = 0
+
+
+@dataclass(slots=True, eq=False)
+class Giver:
+    """A queue that may have to give: its units, cheapest first, and the levels at which the rules are compared."""
+
+    accounts: tuple[Account, ...]
+    below: tuple[Account, ...]
+    """Its own account and those above it, below the lowest common ancestor with the taker."""
+    units: Sequence[Unit]
+    taker: tuple[Account, ...] = ()
+    asked: Vector = (0, 0, 0)
+    next: int = 0
+    """How many of its units were looked at."""
+    key: tuple[order.QueueKey, ...] = ()
+    _grounds: tuple[int, dict[str, tuple[int, ...]]] = (-1, {})
+
+    def grounds(self) -> dict[str, tuple[int, ...]]:
+        """By rule ("quota", "fair share"), the resources on which the taker may take from it as things stand."""
+        version = sum(account.version for account in (*self.taker, *self.below))
+        if self._grounds[0] != version:
+            found = {basis: _grounds(self.taker, self.below, self.asked, basis) for basis in BASES}
+            self._grounds = (version, found)
+        return self._grounds[1]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Choice:
+    """A victim, by which rule, and on the ground of which resource."""
+
+    unit: Unit
+    giver: Giver
+    basis: str
+    ground: int
+
+
+def givers(cycle: Cycle, ask: Ask, rule: Rule) -> list[Giver]:
+    """Who may have to give to this workload by a rule."""
+    return _reclaimable(cycle, ask) if rule is Rule.RECLAIM else _preemptible(cycle, ask, rule)
+
+
+def in_order(cycle: Cycle, found: Sequence[Giver]) -> Iterator[tuple[Giver, Unit]]:
+    """Their units one by one: of the queue that would be served last, the cheapest. Who asks for the next one may have
+    evicted the one before."""
+    for one in found:
+        one.next = 0
+        one.key = order.last_served_key(one.accounts)
+    while (giver := _next_giver(found)) is not None:
+        cycle.world.steps += 1
+        unit = giver.units[giver.next]
+        giver.next += 1
+        yield giver, unit
+
+
+def choose(cycle: Cycle, giver: Giver, unit: Unit, rule: Rule, *, may_cross: bool = False) -> Choice | None:
+    """The unit as a victim, if the step is legal as things stand. `may_cross`: a queue that is over what it is due
+    gives a unit that cannot be split, though that leaves it below."""
+    if not unit.is_promise and not may_lose(cycle, giver, unit):
+        return None
+    if rule is not Rule.RECLAIM:
+        return Choice(unit, giver, "priority", _GPU)
+    for basis, grounds in giver.grounds().items():
+        for ground in grounds:
+            if unit.amounts[ground] and _stays(cycle, giver, unit, basis=basis, ground=ground, may_cross=may_cross):
+                return Choice(unit, giver, basis, ground)
+    return None
+
+
+def may_lose(cycle: Cycle, giver: Giver, unit: Unit) -> bool:
+    """Whether disruption budgets and the limits of evictions allow it."""
+    return _is_within_limits(cycle, giver, unit) and _is_within_budgets(cycle, unit)
+
+
+def due(account: Account, basis: str) -> Vector:
+    """What a queue is due by a rule."""
+    return account.guaranteed if basis == "quota" else account.share
+
+
+def most_to_give(cycle: Cycle, giver: Giver, asked: Vector, resource: int) -> int:
+    """An upper bound of what all legal steps together can free of a resource."""
+    held = giver.accounts[0].level[resource]
+    if not giver.below:
+        return held
+    is_only = not any(amount for index, amount in enumerate(asked) if index != resource)
+    is_contended = cycle.world.pools[_pool_name(giver)].is_contended[resource]
+    most = 0
+    for basis in BASES:
+        spare = held
+        for account in giver.below:
+            has_say = basis == "fair share" or account.terms.of(RESOURCES[resource]).quota is not None
+            if is_only or (is_contended and has_say):
+                spare = min(spare, account.level[resource] - due(account, basis)[resource])
+        most = max(most, spare)
+    # The last step may go below what is due, by a unit that cannot be split.
+    last = max((unit.amounts[resource] for unit in giver.units), default=0)
+    return max(0, min(held, most + last - 1)) if most > 0 else 0
+
+
+def units_of(cycle: Cycle, pool: str, queue: str) -> list[Unit]:
+    """What of a queue may be evicted, cheapest first: low priority, above the minimum, little work lost, few pods,
+    young. What this cycle bound, moved or promised is not among it."""
+    key = (pool, queue)
+    if key not in cycle.victims:
+        found = [
+            unit
+            for entry in cycle.world.holders(pool, queue)
+            if entry.workload.id not in cycle.settled
+            for unit in running_units(cycle, entry.workload)
+            if not any(holding.pod.id in cycle.evicted for holding in unit.holdings)
+        ]
+        found += [
+            _unit(cycle, kept.ask.workload, kept.holdings, is_core=True, is_promise=True)
+            for id, kept in sorted(cycle.promises.items())
+            if kept.ask.workload.queue == queue
+            and kept.ask.pool == pool
+            and kept.ask.workload.is_preemptible
+            and id not in cycle.settled
+        ]
+        found.sort(key=lambda unit: unit.key)
+        cycle.victims[key] = found
+    return cycle.victims[key]
+
+
+def running_units(cycle: Cycle, workload: Workload) -> list[Unit]:
+    """What of a running workload may be evicted, in the order in which it would be given up."""
+    if not workload.is_preemptible and not workload.is_semi_preemptible:
+        return []
+    entry = cycle.world.entries[workload.id]
+    found = [
+        _unit(cycle, workload, holdings, is_core=is_core, is_promise=False)
+        for is_core, holdings in cycle.world.units_of(entry)
+    ]
+    return found if workload.is_preemptible else [unit for unit in found if not unit.is_core]
+
+
+def work_lost(cycle: Cycle, workload: Workload, milli_gpus: int) -> tuple[timedelta, timedelta]:
+    """Run time since the last checkpoint by GPUs, then that time alone (of work without a GPU)."""
+    since = workload.saved or workload.started
+    if since is None:
+        return (timedelta(), timedelta())
+    span = max(timedelta(), cycle.now - since)
+    return (span * milli_gpus, span)
+
+
+def _unit(cycle: Cycle, workload: Workload, holdings: tuple[Holding, ...], *, is_core: bool, is_promise: bool) -> Unit:
+    amounts = holdings[0].charge if len(holdings) == 1 else rooms.charge_of(holdings)
+    lost = (timedelta(), timedelta()) if is_promise else work_lost(cycle, workload, amounts[_GPU])
+    last = holdings[-1].pod
+    key = (
+        workload.priority,
+        is_core,
+        *lost,
+        len(holdings),
+        cycle.now - workload.created,
+        _Reversed((workload.id, last.priority * -1, last.index, last.id)),
+    )
+    return Unit(workload, holdings, amounts, is_core, is_promise, key)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reversed:
+    """Sorts the other way round: of equals the last one goes first."""
+
+    value: tuple[str, int, int, str]
+
+    def __lt__(self, other: "_Reversed") -> bool:
+        return other.value < self.value
+
+
+def _reclaimable(cycle: Cycle, ask: Ask) -> list[Giver]:
+    """The other queues of the pool from which the rules let this workload take."""
+    world = cycle.world
+    taker = world.accounts_of(ask.pool, ask.workload.queue)
+    above = {account.queue.id for account in taker}
+    found: list[Giver] = []
+    for leaf in _leaves(cycle, ask.pool):
+        accounts = world.accounts_of(ask.pool, leaf)
+        if leaf == ask.workload.queue or not accounts:
+            continue
+        common = above & {account.queue.id for account in accounts}
+        below = tuple(account for account in accounts if account.queue.id not in common)
+        own = tuple(account for account in taker if account.queue.id not in common)
+        # Whether the taker stays within what it is due may change with what is taken; what a giver is due does not.
+        if not below or not any(_is_over(below, ask.amounts, basis) for basis in BASES):
+            continue
+        units = _open_units(cycle, ask, leaf, span=_protection(below, "reclaim"))
+        if units:
+            found.append(Giver(accounts, below, units, own, ask.amounts))
+    return found
+
+
+def _preemptible(cycle: Cycle, ask: Ask, rule: Rule) -> list[Giver]:
+    """Lower priorities of the same queue; or, for a time slice, work that has had its quantum."""
+    accounts = cycle.world.accounts_of(ask.pool, ask.workload.queue)
+    units = _open_units(cycle, ask, ask.workload.queue, span=_protection(accounts, "preempt"))
+    if rule is Rule.TIME_SLICE:
+        units = [unit for unit in units if _is_later_class(cycle, ask, unit)]
+    else:
+        units = [unit for unit in units if unit.workload.priority < ask.workload.priority]
+    return [Giver(accounts, (), units)] if units else []
+
+
+def _is_later_class(cycle: Cycle, ask: Ask, unit: Unit) -> bool:
+    workload = unit.workload
+    if unit.is_promise or workload.priority != ask.workload.priority or workload.started is None:
+        return False
+    if workload.started + cycle.policy.service_quantum > cycle.now:
+        return False
+    return order.service_class(ask.workload, cycle.policy) < order.service_class(workload, cycle.policy)
+
+
+def is_sliced(cycle: Cycle, ask: Ask) -> bool:
+    """Whether its queue serves those first who have had the least GPU time."""
+    queue = cycle.world.queues[ask.workload.queue]
+    return queue.order is QueueOrder.LEAST_ATTAINED_SERVICE
+
+
+def _leaves(cycle: Cycle, pool: str) -> list[str]:
+    promised = {kept.ask.workload.queue for kept in cycle.promises.values() if kept.ask.id not in cycle.settled}
+    return sorted({*cycle.world.holder_queues(pool), *promised})
+
+
+def _open_units(cycle: Cycle, ask: Ask, leaf: str, *, span: timedelta) -> list[Unit]:
+    """The units of a queue that no minimum run time protects."""
+    found = units_of(cycle, ask.pool, leaf)
+    if not span:
+        return found
+    free = [unit for unit in found if not _is_protected(cycle, unit, span)]
+    if len(free) < len(found):
+        cycle.protected.add(ask.id)
+    return free
+
+
+def _is_protected(cycle: Cycle, unit: Unit, span: timedelta) -> bool:
+    """What is above the minimum of a gang is not protected, nor a promise."""
+    started = unit.workload.started
+    return unit.is_core and not unit.is_promise and started is not None and cycle.now < started + span
+
+
+def _protection(accounts: Sequence[Account], rule: str) -> timedelta:
+    """The minimum run time that holds on the victim's side: the nearest value that is set."""
+    for account in accounts:
+        queue = account.queue
+        span = queue.reclaim_min_runtime if rule == "reclaim" else queue.preempt_min_runtime
+        if span is not None:
+            return span
+    return timedelta()
+
+
+def is_nested(found: Sequence[Giver]) -> bool:
+    """Whether what one of them gives may let the taker take from another."""
+    return any(len(giver.taker) > 1 for giver in found)
+
+
+def _is_over(giver: Sequence[Account], asked: Vector, basis: str) -> bool:
+    return any(
+        amount and all(account.level[index] > due(account, basis)[index] for account in giver)
+        for index, amount in enumerate(asked)
+    )
+
+
+def _grounds(taker: Sequence[Account], giver: Sequence[Account], asked: Vector, basis: str) -> tuple[int, ...]:
+    """The resources on which the one may take from the other: the one stays within, the other is over."""
+    for account in taker:
+        for index, amount in enumerate(asked):
+            is_bound = basis == "fair share" or account.terms.of(RESOURCES[index]).quota is not None
+            if amount and is_bound and account.level[index] + amount > due(account, basis)[index]:
+                return ()
+    return tuple(
+        index
+        for index, amount in enumerate(asked)
+        if amount
+        and all(account.level[index] + amount <= due(account, basis)[index] for account in taker)
+        and all(account.level[index] > due(account, basis)[index] for account in giver)
+    )
+
+
+def _stays(cycle: Cycle, giver: Giver, unit: Unit, *, basis: str, ground: int, may_cross: bool) -> bool:
+    """Whether every level of the giver is at or above what it is due without this unit; or is above it with it."""
+    contended = cycle.world.pools[_pool_name(giver)].is_contended
+    for account in giver.below:
+        for index, amount in enumerate(unit.amounts):
+            is_bound = basis == "fair share" or account.terms.of(RESOURCES[index]).quota is not None
+            has_say = index == ground or (contended[index] and is_bound)
+            least = due(account, basis)[index] + (1 if may_cross else amount)
+            if amount and has_say and account.level[index] < least:
+                return False
+    return True
+
+
+def _pool_name(giver: Giver) -> str:
+    one = giver.units[0].holdings[0]
+    return one.node.node.pool if one.node is not None else one.workload.pool
+
+
+def _is_within_limits(cycle: Cycle, giver: Giver, unit: Unit) -> bool:
+    """Whether the queue, and those above it, may lose so many more pods today."""
+    for account in giver.accounts:
+        limit = account.queue.evictions_left
+        if limit is None:
+            continue
+        lost = sum(account in holding.accounts for holding in (*cycle.lost, *cycle.trial.values()))
+        if lost + len(unit.holdings) > limit:
+            return False
+    return True
+
+
+def _is_within_budgets(cycle: Cycle, unit: Unit) -> bool:
+    """Whether every disruption budget allows these pods to end, beside those that this cycle has told to."""
+    for budget in cycle.world.snapshot.budgets:
+        more = sum(holding.pod.id in budget.pods for holding in unit.holdings)
+        before = sum(holding.pod.id in budget.pods for holding in (*cycle.lost, *cycle.trial.values()))
+        if more and more + before > budget.allowed:
+            return False
+    return True
+
+
+def _next_giver(found: Sequence[Giver]) -> Giver | None:
+    """The queue that would be served last. Giving only ever lowers a key, so an old key is an upper bound."""
+    open_givers = [giver for giver in found if giver.next < len(giver.units)]
+    while open_givers:
+        last = max(open_givers, key=lambda giver: giver.key)
+        fresh = order.last_served_key(last.accounts)
+        if fresh == last.key:
+            return last
+        last.key = fresh
+    return None
