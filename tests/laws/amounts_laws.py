@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from itertools import permutations
 
-from aliquot.core.model import RESOURCES, Claim, Device, Node, Share, Snapshot
+from aliquot.core.model import RESOURCES, Claim, Device, Node, PodState, Share, Snapshot
 from tests.laws import amounts, gangs, room
 from tests.laws.case import Case
 from tests.laws.room import Hold, Room
@@ -19,11 +19,10 @@ def nothing_is_overused(case: Case) -> int:
     wrong = [one for one in Room(case.before, case.now_held).overused() if one not in known]
     if wrong:
         raise case.broken("nothing-is-overused", f"more is held than there is: {wrong}")
-    for due in sorted({one.due for one in case.plan.nominates}):
-        holds = held_at(case, due)
+    for holds in laters(case):
         wrong = [one for one in Room(case.before, holds).overused() if one not in known]
         if wrong:
-            raise case.broken("nothing-is-overused", f"more is promised than there will be at {due}: {wrong}")
+            raise case.broken("nothing-is-overused", f"more is promised than there will be: {wrong}")
     return len(case.now_held)
 
 
@@ -46,6 +45,11 @@ def held_at(case: Case, due: datetime) -> list[Hold]:
     ]
 
 
+def laters(case: Case) -> list[list[Hold]]:
+    """What holds places each time that promises fall due."""
+    return [held_at(case, due) for due in sorted({one.due for one in case.plan.nominates})]
+
+
 def _ends(case: Case, hold: Hold, due: datetime, *, is_new: bool) -> bool:
     span, started = hold.workload.max_run_time, hold.workload.started
     start = case.now if is_new and not _runs(case, hold) else started
@@ -65,7 +69,8 @@ def places_are_legal(case: Case) -> int:
         if id in seen:
             raise case.broken("places-are-legal", f"{id} gets two places")
         seen.add(id)
-        if not is_moved and hold.pod.node is not None:
+        is_kept = hold.pod.state is PodState.RELEASING and hold in case.promised
+        if not is_moved and not is_kept and hold.pod.node is not None:
             raise case.broken("places-are-legal", f"{id} gets a place and has one")
         fault = _fault_of_place(case, hold)
         if fault:
@@ -123,7 +128,8 @@ def neighbours_bear_each_other(case: Case) -> int:
                 raise case.broken("neighbours-bear-each-other", f"{named} start where others are, or are not, near")
         for hold in group:
             there.add(hold)
-    _no_foes(case, [*case.later_held])
+    for holds in laters(case):
+        _no_foes(case, holds)
     return count
 
 
@@ -160,14 +166,14 @@ def _no_foes(case: Case, holds: list[Hold]) -> None:
         if node is None or hold.pod.id not in new or not hold.pod.request.is_social:
             continue
         terms = hold.pod.request.anti_affinity
-        if any(others._meets(node, term, hold.pod.request.namespace) for term in terms):
+        if any(others.meets(node, term, hold.pod.request.namespace) for term in terms):
             raise case.broken("neighbours-bear-each-other", f"{hold.pod.id} would be beside a foe on {hold.node}")
 
 
 def no_limit_is_passed(case: Case) -> int:
     """No queue holds more than its limit; where the limit was lowered below, it holds no more than before."""
     before = [*case.running, *case.releasing]
-    _refuse_over(case, "no-limit-is-passed", before, (case.now_held, case.later_held), lambda claim: claim.limit)
+    _refuse_over(case, "no-limit-is-passed", before, [case.now_held, *laters(case)], lambda claim: claim.limit)
     return sum(terms.gpu.limit is not None for queue in case.before.queues for terms in queue.terms.values())
 
 
@@ -178,7 +184,7 @@ def fixed_work_stays_within_quota(case: Case) -> int:
         return [hold for hold in holds if amounts.is_fixed(hold, holds)]
 
     before = fixed([*case.running, *case.releasing])
-    after = (fixed(case.now_held), fixed(case.later_held))
+    after = [fixed(case.now_held), *(fixed(holds) for holds in laters(case))]
     _refuse_over(case, "fixed-work-stays-within-quota", before, after, lambda claim: claim.quota)
     return len(after[0])
 
@@ -279,7 +285,8 @@ def everyone_is_told(case: Case) -> int:
     told = [one.workload for one in case.plan.waits]
     if len(set(told)) < len(told):
         raise case.broken("everyone-is-told", f"somebody is told twice: {sorted(told)}")
-    if not left <= set(told) or not set(told) <= pending:
+    moved = {hold.workload.id for hold in case.promised}
+    if not left <= set(told) or not set(told) <= pending | moved:
         raise case.broken("everyone-is-told", f"{sorted(left)} wait, reasons are given to {sorted(told)}")
     promised = {one.workload for one in case.plan.nominates} - {one.workload for one in case.plan.evicts}
     if not promised <= set(told):

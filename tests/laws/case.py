@@ -80,6 +80,11 @@ class Case:
         """Where a workload is bound or promised in this plan."""
         return [hold for hold in (*self.bound, *self.promised) if hold.workload.id == workload]
 
+    def room_for(self, workload: str) -> list[Hold]:
+        """The places for which others were evicted: what is promised to it, else where it is bound."""
+        promised = [hold for hold in self.promised if hold.workload.id == workload]
+        return promised or [hold for hold in self.bound if hold.workload.id == workload]
+
     def takers(self) -> list[tuple[Workload, list[Evict]]]:
         """Who had pods evicted for it, in the order of the plan, with these pods."""
         evicts = [one for one in self.plan.evicts if one.rule not in state.FOR_NO_ONE]
@@ -101,7 +106,8 @@ class Case:
             for hold in room.at_places(self.workloads[one.workload], one.places)
             if hold.pod.state is PodState.PENDING and hold.pod.id not in {held.pod.id for held in self.bound}
         ]
-        base = [*self.running, *self.stuck, *(hold for hold in self.bound if hold.workload.id not in takers)]
+        served = {hold.pod.id for id in takers for hold in self.room_for(id)}
+        base = [*self.running, *self.stuck, *(hold for hold in self.bound if hold.pod.id not in served)]
         base += [hold for hold in self.promised if hold.workload.id in kept]
         new = [hold for hold in self.promised if hold.workload.id in fresh]
         gone = [one.pod for one in self.plan.evicts if one.rule in state.FOR_NO_ONE]
@@ -118,6 +124,6 @@ class Case:
         for taker, evicts in self.takers():
             stages.append((taker, evicts, holds))
             gone = {one.pod for one in evicts}
-            holds = [hold for hold in holds if hold.pod.id not in gone] + self.of(taker.id)
+            holds = [hold for hold in holds if hold.pod.id not in gone] + self.room_for(taker.id)
             holds += [moved[one.pod] for one in evicts if one.pod in moved]
         return stages

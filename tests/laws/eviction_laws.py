@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import timedelta
+from itertools import combinations
 
 from aliquot.core.model import RESOURCES, PodState, Queue, QueueOrder, ResourceName, Snapshot, Workload
 from aliquot.core.plan import Evict, Rule
@@ -53,7 +54,7 @@ def evictions_for_no_one_have_their_rule(case: Case) -> int:
             raise case.broken("evictions-for-no-one", f"{workload.id} is released in part: {sorted(pods)}")
         if told and not drained:
             raise case.broken("evictions-for-no-one", f"{workload.id} is drained and runs where nothing is drained")
-        if drained - case.evicted and not case.plan.is_cut_off:
+        if drained - case.evicted and "allocate" in case.policy.actions and not case.plan.is_cut_off:
             raise case.broken("evictions-for-no-one", f"{sorted(drained - case.evicted)} run on where it is drained")
         is_due = _is_stale(case, workload) and "stale-gang" in case.policy.actions and not case.plan.is_cut_off
         if (
@@ -130,6 +131,8 @@ def _fault_of_victims(case: Case, taker: Workload, evicts: list[Evict]) -> str |
         victim = case.workloads[one.workload]
         if one.rule is Rule.CONSOLIDATE and one.pod not in placed:
             return f"{one.pod} is moved for {taker.id} and gets no new place"
+        if any(_is_same_place(hold, case) for hold in case.promised if hold.pod.id == one.pod):
+            return f"{one.pod} is moved for {taker.id} to where it was"
         if not victim.is_preemptible and not victim.is_semi_preemptible:
             return f"{one.pod} is not preemptible and is evicted for {taker.id}"
         if not victim.is_preemptible and gangs.broken_groups(victim, gangs.standing(victim, without=case.evicted)):
@@ -140,6 +143,11 @@ def _fault_of_victims(case: Case, taker: Workload, evicts: list[Evict]) -> str |
         if one.rule is not Rule.CONSOLIDATE and core_goes and _is_protected(case, victim, one.rule):
             return f"{victim.id} is protected by its minimum run time, and {one.pod} is evicted for {taker.id}"
     return None
+
+
+def _is_same_place(hold: Hold, case: Case) -> bool:
+    old = next(one for one in case.running if one.pod.id == hold.pod.id)
+    return (old.node, old.shares) == (hold.node, hold.shares)
 
 
 def _is_protected(case: Case, victim: Workload, rule: Rule) -> bool:
@@ -216,11 +224,12 @@ def service_class(case: Case, workload: Workload) -> int:
 def _has_claim(case: Case, taker: Workload, victim: Hold, left: list[Hold], *, by_share: bool) -> bool:
     pool = case.pool_of[victim.node]
     due = case.dues[pool].share if by_share else case.dues[pool].quota
-    asked = amounts.add(amounts.zero(), *(amounts.charge(hold) for hold in case.of(taker.id)))
-    least = amounts.asked(case.before, taker, pool, [hold.pod for hold in case.of(taker.id)])
+    asked = amounts.add(amounts.zero(), *(amounts.charge(hold) for hold in case.room_for(taker.id)))
+    least = amounts.asked(case.before, taker, pool, [hold.pod for hold in case.room_for(taker.id)])
     asked = {name: min(asked[name], least[name]) for name in RESOURCES}
-    mine = amounts.levels(case.before, [hold for hold in left if hold not in case.of(taker.id)], pool)
+    mine = amounts.levels(case.before, [hold for hold in left if hold not in case.room_for(taker.id)], pool)
     charge = amounts.charge(victim)
+    unit = _unit_charge(case, taker, victim)
     own = amounts.chain(case.before, taker.queue)
     theirs = amounts.chain(case.before, victim.workload.queue)
     common = {queue.id for queue in own} & {queue.id for queue in theirs}
@@ -242,6 +251,7 @@ def _has_claim(case: Case, taker: Workload, victim: Hold, left: list[Hold], *, b
         )
         keeps = all(
             mine[queue.id][name] >= due[queue.id][name] - ROUNDING
+            or mine[queue.id][name] + unit[name] > due[queue.id][name]
             for queue in theirs
             for name in RESOURCES
             if charge[name] and (name == ground or (_is_short(case, pool, name) and counts(queue, name)))
@@ -249,6 +259,12 @@ def _has_claim(case: Case, taker: Workload, victim: Hold, left: list[Hold], *, b
         if stays and keeps:
             return True
     return False
+
+
+def _unit_charge(case: Case, taker: Workload, victim: Hold) -> amounts.Vector:
+    """What goes with the victim: a queue that is over what it is due may be left below it by what cannot be split."""
+    pods = {one.pod for one in case.plan.evicts if one.workload == victim.workload.id and one.beneficiary == taker.id}
+    return amounts.add(amounts.zero(), *(amounts.charge(hold) for hold in case.running if hold.pod.id in pods))
 
 
 def _is_short(case: Case, pool: str, name: ResourceName) -> bool:
@@ -274,22 +290,31 @@ def evictions_are_needed(case: Case) -> int:
 
 
 def _needless(case: Case, stages: list[Stage]) -> str | None:
-    moved = {hold.pod.id: hold for hold in case.promised if hold.pod.id in case.evicted}
+    """A workload that grows may have been promised its places one after the other: any part of them will do."""
     for taker, evicts, holds in stages:
-        gone = {one.pod for one in evicts}
-        places = case.of(taker.id)
-        left = [hold for hold in holds if hold.pod.id not in gone and hold.workload.id != taker.id]
-        left += [
-            hold for hold in holds if hold.workload.id == taker.id and hold.pod.id not in {p.pod.id for p in places}
-        ]
-        stays = left + [moved[id] for id in sorted(gone) if id in moved]
-        if not _would_fit(case, taker, places, stays):
-            return f"{taker.id} does not fit although {sorted(gone)} are evicted for it"
-        for back in _to_put_back(case, [hold for hold in holds if hold.pod.id in gone]):
-            ids = {hold.pod.id for hold in back}
-            others = left + [moved[id] for id in sorted(gone - ids) if id in moved]
-            if _would_fit(case, taker, places, others + back):
-                return f"{sorted(ids)} need not be evicted for {taker.id}"
+        places = case.room_for(taker.id)
+        parts = [list(one) for size in range(len(places), 0, -1) for one in combinations(places, size)]
+        if len(places) > 4 or taker.id not in {hold.workload.id for hold in case.promised}:
+            parts = [places]
+        faults = [_needless_for(case, (taker, evicts, holds), part) for part in parts]
+        if all(faults):
+            return faults[0]
+    return None
+
+
+def _needless_for(case: Case, stage: Stage, places: list[Hold]) -> str | None:
+    taker, evicts, holds = stage
+    moved = {hold.pod.id: hold for hold in case.promised if hold.pod.id in case.evicted}
+    gone = {one.pod for one in evicts}
+    served = {hold.pod.id for hold in places}
+    left = [hold for hold in holds if hold.pod.id not in gone | served]
+    if not _would_fit(case, taker, places, left + [moved[id] for id in sorted(gone) if id in moved]):
+        return f"{taker.id} does not fit although {sorted(gone)} are evicted for it"
+    for back in _to_put_back(case, [hold for hold in holds if hold.pod.id in gone]):
+        ids = {hold.pod.id for hold in back}
+        others = left + [moved[id] for id in sorted(gone - ids) if id in moved]
+        if _would_fit(case, taker, places, others + back):
+            return f"{sorted(ids)} need not be evicted for {taker.id}"
     return None
 
 

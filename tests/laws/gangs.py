@@ -51,7 +51,8 @@ def broken_groups(workload: Workload, running: frozenset[str]) -> list[str]:
     return [
         group.name
         for group in groups_of(workload.root)
-        if any(pod.id in running for pod in pods_in(workload, group)) and not is_up(workload, group, running)
+        if any(pod.id in running and pod.state is not PodState.SUCCEEDED for pod in pods_in(workload, group))
+        and not is_up(workload, group, running)
     ]
 
 

@@ -207,7 +207,7 @@ class Room:
         """Whether pods that are there already, and the pod itself, bear each other."""
         return (
             all(self._is_near(node, request, term) for term in request.affinity)
-            and not any(self._meets(node, term, request.namespace) for term in request.anti_affinity)
+            and not any(self.meets(node, term, request.namespace) for term in request.anti_affinity)
             and not self._is_unwelcome(node, request)
             and all(self.is_even(node, request, spread) for spread in request.spread)
         )
@@ -215,12 +215,12 @@ class Room:
     def _is_near(self, node: Node, request: PodRequest, term: Affinity) -> bool:
         if term.topology_key not in node.labels:
             return False
-        if self._meets(node, term, request.namespace):
+        if self.meets(node, term, request.namespace):
             return True
-        is_first = not any(self._meets(one, term, request.namespace) for one in self.nodes.values())
+        is_first = not any(self.meets(one, term, request.namespace) for one in self.nodes.values())
         return is_first and is_labelled(request, term.labels)
 
-    def _meets(self, node: Node, term: Affinity, namespace: str) -> bool:
+    def meets(self, node: Node, term: Affinity, namespace: str) -> bool:
         """Whether a pod of the term is in the same domain as this node."""
         value = node.labels.get(term.topology_key)
         if value is None:
@@ -247,17 +247,17 @@ class Room:
         """Whether one more here stays within the skew."""
         if spread.topology_key not in node.labels:
             return False
-        counts = self.spread_counts(request, spread)
+        counts = self.spread_counts(request, spread, node.pool)
         own = 1 if is_labelled(request, spread.labels) else 0
         here = counts[node.labels[spread.topology_key]]
         return here + own - min(counts.values()) <= spread.max_skew
 
-    def spread_counts(self, request: PodRequest, spread: Spread) -> Counter[str]:
-        """By value of the label, how many pods of the term are there, on nodes that the pod may choose."""
+    def spread_counts(self, request: PodRequest, spread: Spread, pool: str) -> Counter[str]:
+        """By value of the label, how many pods of the term are there, on nodes of the pool that the pod may choose."""
         counts: Counter[str] = Counter()
         for node in self.nodes.values():
             value = node.labels.get(spread.topology_key)
-            if value is None or not is_selected(node, request):
+            if value is None or node.pool != pool or not is_selected(node, request):
                 continue
             counts[value] += sum(
                 hold.pod.request.namespace == request.namespace and is_labelled(hold.pod.request, spread.labels)

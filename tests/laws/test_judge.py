@@ -30,11 +30,13 @@ from aliquot.core.model import (
 )
 from aliquot.core.plan import Bind, Code, Evict, Nominate, Plan, Reason, Rule, Wait
 from tests.builders import NOW, claim, job, mib, node, queue, releasing, running, snapshot
-from tests.laws import judge, rest, state
+from tests.laws import amounts_laws, eviction_laws, judge, rest, state
 from tests.laws.case import Case, LawBroken
 from tests.laws.worlds import World
 
 WHOLE = mib("80Gi")
+LAWS = (*amounts_laws.LAWS, *eviction_laws.LAWS)
+"""All that look at one plan, but for its reasons: plans made by hand give none that are true."""
 Part = Node | Queue | Workload
 
 
@@ -44,7 +46,7 @@ def case(parts: Snapshot, plan: Plan, policy: Policy | None = None) -> Case:
 
 def law_broken_by(parts: Snapshot, plan: Plan, policy: Policy | None = None) -> str | None:
     try:
-        judge.judge_plan(case(parts, plan, policy))
+        judge.judge_plan(case(parts, plan, policy), LAWS)
     except LawBroken as broken:
         return broken.law
     return None

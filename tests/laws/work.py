@@ -67,12 +67,17 @@ def filled(draw: Draw, snapshot: Snapshot, now: datetime) -> Snapshot:
     queues = _homes(draw, snapshot)
     total = rng.choice((0, 2, 4, 6, 8, 8, 10, 10, 12, 14))
     running = rng.choice((0, total // 2, max(0, total - 3), max(0, total - 1)))
+    hogs = rng.sample(queues, rng.choice((1, 1, 2)) if len(queues) > 2 else 1)
+    is_unfair = rng.random() < 0.7
     places, workloads = Room(snapshot), []
     for index in range(total):
-        workload = _workload(draw, f"w{index}", queues, now)
-        workload = _with_gang(draw, workload)
-        if index < running:
+        is_first = index < running
+        own = hogs if is_unfair and is_first and rng.random() < 0.85 else queues
+        workload = _with_gang(draw, _workload(draw, f"w{index}", own, now))
+        if is_first:
             workload = _started(draw, places, workload, now)
+        elif draw.has("priorities") and rng.random() < 0.4:
+            workload = replace(workload, priority=100)
         workloads.append(workload)
     snapshot = replace(snapshot, workloads=tuple(workloads))
     return replace(snapshot, promises=_promises(draw, snapshot, now))
@@ -276,8 +281,10 @@ def _random_places(draw: Draw, places: Room, workload: Workload, chunks: list[li
     if not chunks:
         return None
     held: list[Hold] = []
+    running = [hold for hold in places.holds() if hold.workload.id == workload.id]
     for pod in draw.rng.choice(chunks):
-        hold = _random_place(draw, places, workload, pod)
+        pools = [places.nodes[hold.node].pool for hold in (*running, *held)]
+        hold = _random_place(draw, places, workload, pod, pools=pools[:1])
         if hold is None:
             for one in held:
                 places.remove(one)
@@ -287,11 +294,11 @@ def _random_places(draw: Draw, places: Room, workload: Workload, chunks: list[li
     return held
 
 
-def _random_place(draw: Draw, places: Room, workload: Workload, pod: Pod) -> Hold | None:
-    nodes = sorted(places.nodes.values(), key=lambda node: node.id)
+def _random_place(draw: Draw, places: Room, workload: Workload, pod: Pod, *, pools: Sequence[str]) -> Hold | None:
+    pools = pools or (workload.pool, *workload.fallback_pools)
+    nodes = sorted((node for node in places.nodes.values() if node.pool in pools), key=lambda node: node.id)
     for node in draw.rng.sample(nodes, min(TRIES, len(nodes))):
-        is_there = node.pool in (workload.pool, *workload.fallback_pools)
-        if not is_there or not places.takes(replace(node, is_cordoned=False, is_drained=False), workload, pod):
+        if not places.takes(replace(node, is_cordoned=False, is_drained=False), workload, pod):
             continue
         options = places.choices(node, pod.request)
         first = [one for _, one in zip(range(3), options, strict=False)]

@@ -46,6 +46,9 @@ POLICIES = frozenset({"strategies", "actions", "few-moves", "budgets"})
 FEATURES = NODES | QUEUES | POLICIES | work.FEATURES
 """All that may come up."""
 
+COMMON = frozenset({"priorities", "portions", "gangs", "elastic", "departments", "weights", "releasing", "cpu"})
+"""What comes up more often than the rest."""
+
 NEEDS = {
     "profiles": ("mig-mode", "mig-instances"),
     "mig-mode": ("profiles",),
@@ -102,8 +105,8 @@ class World:
 def make(seed: int, features: Iterable[str] = FEATURES) -> World:
     """The world of this seed."""
     rng = random.Random(seed)
-    density = rng.choice((0.08, 0.15, 0.3, 0.5))
-    chosen = {name for name in sorted(features) if rng.random() < density}
+    density = rng.choice((0.03, 0.06, 0.1, 0.2, 0.35))
+    chosen = {name for name in sorted(features) if rng.random() < density * (3 if name in COMMON else 1)}
     for name in sorted(chosen):
         needed = NEEDS.get(name, ())
         chosen |= {rng.choice(needed)} & frozenset(features) if needed and rng.random() < 0.85 else set()
@@ -130,7 +133,7 @@ def _node(draw: work.Draw, index: int) -> Node:
         kind = "mig-mode"
     elif draw.has("mig-instances") and rng.random() < 0.4:
         kind = "mig-instances"
-    count = rng.choice((0, 1, 1, 2, 2, 2, 3, 4)) if index else rng.choice((1, 2, 2, 3, 4, 8))
+    count = rng.choice((0, 1, 1, 1, 2, 2, 2, 4)) if index else rng.choice((1, 2, 2, 2, 3, 4, 8))
     devices = tuple(one for at in range(count) for one in _devices(draw, f"{id}-gpu-{at}", at, model, kind))
     labels = {"host": id, "disk": rng.choice(("ssd", "hdd"))} if draw.has("labels") else {}
     if draw.has("labels"):
@@ -283,7 +286,7 @@ def _policy(draw: work.Draw) -> Policy:
     if draw.has("few-moves"):
         policy = replace(policy, max_consolidation_victims=rng.choice((0, 1, 2, None)))
     if draw.has("actions"):
-        policy = replace(policy, actions=tuple(one for one in ACTION_NAMES if rng.random() < 0.7))
+        policy = replace(policy, actions=tuple(one for one in ACTION_NAMES if one == "allocate" or rng.random() < 0.7))
     if draw.has("usage"):
         policy = replace(policy, usage_weight=rng.choice(((0, 1), (1, 1), (1, 2), (3, 1))))
     if draw.has("least-attained"):
