@@ -145,7 +145,7 @@ def from_document(name: str, document: documents.Document, given: Mapping[str, o
     try:
         return checked(merged)
     except errors.InvalidInput as error:
-        raise _in_file(error, name, line=document.lines.get(error.field or "")) from error
+        raise _in_file(error, name, line=document.line_of(error.field or "")) from error
 
 
 def checked(fields: Mapping[str, object]) -> workloads.Definition:

@@ -11,11 +11,11 @@ from datetime import timedelta
 import numpy as np
 
 from aliquot.core import constraints, eviction, gang, placement, promises, victims
-from aliquot.core.cycle import Cycle, Unit
+from aliquot.core.cycle import Cycle
 from aliquot.core.model import Pod
 from aliquot.core.plan import Evict, Rule
 from aliquot.core.rooms import Holding, NodeRoom
-from aliquot.core.snapshot import Ask
+from aliquot.core.snapshot import Ask, Unit
 
 MOST_DOMAINS = 8
 MOST_NODES = 64
@@ -278,7 +278,7 @@ def _sets(units: Sequence[Unit]) -> list[list[Unit]]:
 
 
 def _weight(units: Sequence[Unit]) -> tuple[int, object]:
-    return (sum(unit.amounts[0] for unit in units), units[0].key)
+    return (sum(unit.amounts[0] for unit in units), units[0].workload.created.timestamp() * -1)
 
 
 def _pods(units: Sequence[Unit]) -> int:

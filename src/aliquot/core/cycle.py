@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from aliquot.core import eligibility, placement
-from aliquot.core.model import Pod, Policy, Workload
+from aliquot.core.model import Pod, Policy
 from aliquot.core.order import Turns
 from aliquot.core.plan import Bind, Evict, Reason
-from aliquot.core.rooms import Holding, Vector
-from aliquot.core.snapshot import Ask, World
+from aliquot.core.rooms import Holding
+from aliquot.core.snapshot import Ask, Unit, World
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,19 +25,6 @@ class Kept:
     due: datetime
     expires: datetime
     may_evict: bool = True
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Unit:
-    """What is evicted at once: one pod, or group, above the minimum of its gang, or all the rest, or a promise."""
-
-    workload: Workload
-    holdings: tuple[Holding, ...]
-    amounts: Vector
-    is_core: bool
-    is_promise: bool
-    key: tuple[object, ...]
-    """What would be given up first: the smallest."""
 
 
 @dataclass(slots=True)

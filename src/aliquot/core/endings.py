@@ -11,11 +11,13 @@ from aliquot.core.snapshot import Entry
 
 def release_stale(cycle: Cycle, pool: str) -> None:
     """End all pods of gangs that have been below their minimum for longer than their grace."""
-    for entry in _holders(cycle, pool):
+    for _, entry in sorted(cycle.world.broken.items()):
         workload = entry.workload
+        if entry.pool != pool:
+            continue
         grace = cycle.policy.stale_grace if workload.stale_grace is None else workload.stale_grace
         stale_for = workload.stale_for or timedelta()
-        if entry.is_whole or grace < timedelta() or stale_for < grace:
+        if grace < timedelta() or stale_for < grace:
             continue
         if gang.is_satisfied(workload, cycle.pods_in_place(workload.id)):
             continue
@@ -25,6 +27,8 @@ def release_stale(cycle: Cycle, pool: str) -> None:
 
 def drain(cycle: Cycle, pool: str) -> None:
     """End what runs in drained queues, and on drained nodes: there whole gangs, or what is above their minimum."""
+    if not _is_any_drained(cycle, pool):
+        return
     for entry in _holders(cycle, pool):
         queues = [one.queue for one in cycle.world.accounts_of(pool, entry.workload.queue)]
         drained = next((queue for queue in queues if queue.is_drained), None)
@@ -38,6 +42,13 @@ def drain(cycle: Cycle, pool: str) -> None:
             is_whole = gang.is_satisfied(entry.workload, left)
             going = leaving if is_whole else entry.running
             _end(cycle, entry, going, Rule.DRAIN, f"{wording.names(nodes)} is drained")
+
+
+def _is_any_drained(cycle: Cycle, pool: str) -> bool:
+    world = cycle.world
+    return any(queue.is_drained for queue in world.queues.values()) or any(
+        node.node.is_drained for node in world.pools[pool].nodes
+    )
 
 
 def _holders(cycle: Cycle, pool: str) -> list[Entry]:

@@ -65,6 +65,28 @@ def fit_devices(node: NodeRoom, gpu: GpuRequest, view: View, *, order: Order = "
     return [slot for _, slot in found[: gpu.devices]]
 
 
+def is_plain_whole(gpu: GpuRequest) -> bool:
+    """Whether it asks for whole devices, whichever."""
+    return gpu.milli == WHOLE_DEVICE_MILLI and gpu.compute_milli is None and not gpu.models and not gpu.min_device_mib
+
+
+def tally(node: NodeRoom) -> tuple[int, int, int]:
+    """Of a node's devices: thousandths that will be free, and how many are wholly free now and later."""
+    free = now = later = 0
+    for room in node.devices:
+        if not room.is_usable:
+            continue
+        memory = room.device.memory_mib
+        if room.future_milli == WHOLE_DEVICE_MILLI and room.future_mib == memory:
+            free += WHOLE_DEVICE_MILLI
+            later += 1
+            if room.idle_milli == WHOLE_DEVICE_MILLI and room.idle_mib == memory:
+                now += 1
+        elif room.future_milli > 0 and room.future_mib > 0:
+            free += min(WHOLE_DEVICE_MILLI * room.future_mib // memory, room.future_milli)
+    return free, now, later
+
+
 def slot_on(room: DeviceRoom, gpu: GpuRequest, view: View) -> Slot | None:
     """One share on this device, or None if it does not fit."""
     if not room.is_usable or not constraints.suits(room.device, gpu):

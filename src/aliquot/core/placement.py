@@ -113,10 +113,15 @@ class Placer:
         """How many pods of a kind fit on each node when nothing runs there."""
         request = self.world.requests[kind]
 
+        known: dict[int, int] = {}
+
         def count(node: NodeRoom) -> int:
             if constraints.refusal(node.node, request) is not None:
                 return 0
-            return fitting.count(rooms.node_room(node.node, row=node.row, touched=[]), request, "now")
+            if node.kind not in known:
+                empty = rooms.node_room(node.node, row=node.row, touched=[])
+                known[node.kind] = fitting.count(empty, request, "now")
+            return known[node.kind]
 
         key = ("empty", kind)
         found = pool.indexes.get(key)
@@ -300,7 +305,7 @@ class Placer:
                 [score(node) if self._is_welcome(node, request, view) else NO_ROOM for node in pool.nodes], np.int64
             )
         key = ("score", self.world.kind_of(request), view, order, strategy, self.policy.cpu_placement)
-        return _kept(pool, key, score)
+        return _kept(pool, key, score, request)
 
     def _counts(self, pool: Pool, kind: int, view: View) -> NDArray[np.int64]:
         request = self.world.requests[kind]
@@ -313,12 +318,17 @@ class Placer:
         if request.anti_affinity or request.spread:
             # Each pod that is placed changes what the next one may do: a node is counted as if only room mattered.
             return np.array([count(node) for node in pool.nodes], np.int64)
-        return _kept(pool, ("count", kind, view), count)
+        return _kept(pool, ("count", kind, view), count, request)
 
     def _score(self, node: NodeRoom, request: PodRequest, view: View, *, order: Order, strategy: str) -> int:
         """Smaller is better; NO_ROOM if it does not fit. Packed into one number, a field after the other."""
+        if constraints.refusal(node.node, request) is not None:
+            return NO_ROOM
+        gpu = request.gpu
+        if gpu is not None and node.has_plain_devices and fitting.is_plain_whole(gpu):
+            return self._score_whole(node, request, view, strategy=strategy)
         slots = fitting.fit(node, request, view, order=order)
-        if slots is None or constraints.refusal(node.node, request) is not None:
+        if slots is None:
             return NO_ROOM
         is_share = request.gpu is not None and not request.gpu.is_whole and request.gpu.profile is None
         opens = sum(not slot.room.sharers for slot in slots) if is_share and strategy != "spread" else 0
@@ -327,6 +337,24 @@ class Placer:
         value = value << 5 | min(opens, 31)
         value = value << 1 | is_late
         value = value << 24 | self._waste(node, request, slots, strategy=strategy)
+        return value << 10 | _imbalance(node, request)
+
+    def _score_whole(self, node: NodeRoom, request: PodRequest, view: View, *, strategy: str) -> int:
+        """The same score for whole devices of any kind, the common case, in one pass over the devices."""
+        assert request.gpu is not None
+        if not node.is_usable or not fitting.has_node_room(node, request, view):
+            return NO_ROOM
+        free, wholes_now, wholes_later = fitting.tally(node)
+        wholes = wholes_later if view == "later" else wholes_now
+        if view == "held":
+            wholes = sum(room.is_usable and room.is_whole("held") for room in node.devices)
+        if wholes < request.gpu.devices:
+            return NO_ROOM
+        is_late = view == "later" and (
+            wholes_now < request.gpu.devices or not fitting.has_node_room(node, request, "now")
+        )
+        value = min(constraints.preference(node.node, request), 7) << 6 | is_late
+        value = value << 24 | (free if strategy != "spread" else _MOST_WASTE - free)
         return value << 10 | _imbalance(node, request)
 
     def _waste(self, node: NodeRoom, request: PodRequest, slots: Sequence[Slot], *, strategy: str) -> int:
@@ -488,12 +516,23 @@ class _Gang:
         return left, found
 
 
-def _kept(pool: Pool, key: object, value_of: Callable[[NodeRoom], int]) -> NDArray[np.int64]:
+def _kept(
+    pool: Pool, key: object, value_of: Callable[[NodeRoom], int], request: PodRequest | None = None
+) -> NDArray[np.int64]:
     """The values of all nodes, kept from before and brought up to date where room changed."""
     log, end = pool.touched, pool.forgotten + len(pool.touched)
+    is_plain = request is None or (request.nodes is None and not request.node_labels)
     index = pool.indexes.get(key)
     if not isinstance(index, Index) or index.seen < pool.forgotten:
-        values = np.fromiter((value_of(node) for node in pool.nodes), np.int64, len(pool.nodes))
+        known: dict[int, int] = {}  # Empty nodes of one kind have one value, unless it matters which nodes they are.
+        values = np.empty(len(pool.nodes), np.int64)
+        for node in pool.nodes:
+            if node.used or not is_plain or node.node.taints:
+                values[node.row] = value_of(node)
+                continue
+            if node.kind not in known:
+                known[node.kind] = value_of(node)
+            values[node.row] = known[node.kind]
         pool.indexes[key] = Index(values, end)
         return values
     if index.seen < end:

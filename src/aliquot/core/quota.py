@@ -21,10 +21,10 @@ class Excess:
 def over_limit(accounts: Sequence[Account], amounts: Vector, *, counting: str) -> Excess | None:
     """The first limit, from the queue up, that these amounts would pass; `counting` "now" counts pods that end."""
     for account in accounts:
-        for index, resource in enumerate(RESOURCES):
-            limit = account.terms.of(resource).limit
-            if limit is None or not amounts[index]:
+        for index, limit in account.limits:
+            if not amounts[index]:
                 continue
+            resource = RESOURCES[index]
             held = account.level[index] + (account.releasing[index] if counting == "now" else 0)
             if held + amounts[index] > limit:
                 return Excess(account, resource, held, amounts[index], limit)
@@ -34,10 +34,10 @@ def over_limit(accounts: Sequence[Account], amounts: Vector, *, counting: str) -
 def over_quota(accounts: Sequence[Account], amounts: Vector, *, counting: str) -> Excess | None:
     """The same for the quota and work that is not preemptible, which may use nothing beyond it."""
     for account in accounts:
-        for index, resource in enumerate(RESOURCES):
-            quota = account.terms.of(resource).quota
-            if quota is None or not amounts[index]:
+        for index, quota in account.quotas:
+            if not amounts[index]:
                 continue
+            resource = RESOURCES[index]
             held = account.fixed[index] + (account.fixed_releasing[index] if counting == "now" else 0)
             if held + amounts[index] > quota:
                 return Excess(account, resource, held, amounts[index], quota)

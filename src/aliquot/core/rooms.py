@@ -12,6 +12,7 @@ from enum import Enum
 from typing import Literal
 
 from aliquot.core.model import (
+    RESOURCES,
     WHOLE_DEVICE_MILLI,
     Amounts,
     Device,
@@ -138,6 +139,10 @@ class NodeRoom:
     """All devices are whole ones, open to every mode: the quick way of counting them holds."""
     touched: list[int]
     """The log of its pool: rows whose room has changed."""
+    kind: int = 0
+    """Nodes of a pool with equal kinds are equal when nothing runs on them."""
+    used: int = 0
+    """How many entries in either ledger it has: 0 if nothing runs on it or is promised there."""
     idle_other: dict[str, int] = field(default_factory=dict)
     future_other: dict[str, int] = field(default_factory=dict)
 
@@ -173,10 +178,22 @@ class Account:
     releasing: list[int] = field(default_factory=lambda: [0, 0, 0])
     fixed: list[int] = field(default_factory=lambda: [0, 0, 0])
     fixed_releasing: list[int] = field(default_factory=lambda: [0, 0, 0])
+    limits: tuple[tuple[int, int], ...] = ()
+    quotas: tuple[tuple[int, int], ...] = ()
+    """The limits and quotas that are set, by the number of the resource."""
     version: int = 0
     """Goes up with every change of what it holds."""
     key: tuple[int, tuple[bool, bool, int, int, int, datetime, str, str]] | None = None
     """Its place among its siblings, with the version for which that was worked out."""
+
+
+def account_of(queue: Queue, pool: str, *, depth: int, is_leaf: bool) -> Account:
+    """An empty account."""
+    terms = queue.terms_in(pool)
+    claims = [terms.of(resource) for resource in RESOURCES]
+    limits = tuple((index, one.limit) for index, one in enumerate(claims) if one.limit is not None)
+    quotas = tuple((index, one.quota) for index, one in enumerate(claims) if one.quota is not None)
+    return Account(queue, terms, depth, is_leaf, limits=limits, quotas=quotas)
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,6 +281,7 @@ def shift(holding: Holding, signs: tuple[int, int, int, int]) -> None:
             node.future[2] += future * pods
         if holding.other:
             _shift_other(node, holding.other, idle, future)
+        node.used -= idle + future
         node.touched.append(node.row)
     for slot in holding.slots:
         room = slot.room
@@ -331,7 +349,35 @@ def node_room(node: Node, *, row: int, touched: list[int]) -> NodeRoom:
     ]
     is_plain = all(one.device.instance is None and not one.device.profiles for one in devices)
     other = dict(node.resources)
-    return NodeRoom(node, is_usable, row, list(room), list(room), devices, is_plain, touched, other, dict(other))
+    return NodeRoom(
+        node=node,
+        is_usable=is_usable,
+        row=row,
+        idle=list(room),
+        future=list(room),
+        devices=devices,
+        has_plain_devices=is_plain,
+        touched=touched,
+        idle_other=other,
+        future_other=dict(other),
+    )
+
+
+def kind_key(node: Node) -> tuple[object, ...]:
+    """What makes empty nodes equal, labels and taints apart."""
+    return (
+        node.milli_cpus,
+        node.memory_bytes,
+        node.max_pods,
+        node.foreign,
+        node.foreign_pods,
+        node.is_ready and not node.is_cordoned and not node.is_drained,
+        tuple(sorted(node.resources.items())),
+        tuple(
+            (one.index, one.memory_mib, one.model, one.withheld, one.sharing, one.instance, one.profiles, one.slices)
+            for one in node.devices
+        ),
+    )
 
 
 def _device_room(device: Device, *, is_usable: bool) -> DeviceRoom:

@@ -52,6 +52,23 @@ class Ask:
         return self.workload.id
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Unit:
+    """What is evicted at once: one pod, or group, above the minimum of its gang, or all the rest, or a promise."""
+
+    workload: Workload
+    holdings: tuple[Holding, ...]
+    amounts: Vector
+    is_core: bool
+    is_promise: bool = False
+
+
+def unit_of(workload: Workload, holdings: tuple[Holding, ...], *, is_core: bool, is_promise: bool = False) -> Unit:
+    """A unit with what it holds in all."""
+    amounts = holdings[0].charge if len(holdings) == 1 else rooms.charge_of(holdings)
+    return Unit(workload, holdings, amounts, is_core, is_promise)
+
+
 @dataclass(slots=True, eq=False)
 class Entry:
     """A workload in the world: the places of its pods, and the pods that wait."""
@@ -67,8 +84,8 @@ class Entry:
     """What it waits for at the start of a cycle, by pool."""
     is_whole: bool = True
     """It runs nothing, or its gang is at its minimum."""
-    units: list[tuple[bool, tuple[Holding, ...]]] | None = None
-    """What of it ends together (whether it is the core, and its places), once it was asked for."""
+    units: list[Unit] | None = None
+    """What of it ends together, once it was asked for."""
 
 
 @dataclass(slots=True)
@@ -310,12 +327,15 @@ class World:
             alternatives=alternatives,
         )
 
-    def units_of(self, entry: Entry) -> list[tuple[bool, tuple[Holding, ...]]]:
-        """What of a workload ends together, in the order in which it would be given up: (is it the core, places)."""
+    def units_of(self, entry: Entry) -> list[Unit]:
+        """What of a workload ends together, in the order in which it would be given up."""
         if entry.units is None:
             by_pod = {one.pod.id: one for one in entry.running}
             found = gang.units(entry.workload, [one.pod for one in entry.running])
-            entry.units = [(unit.is_core, tuple(by_pod[pod.id] for pod in unit.pods)) for unit in found]
+            entry.units = [
+                unit_of(entry.workload, tuple(by_pod[pod.id] for pod in unit.pods), is_core=unit.is_core)
+                for unit in found
+            ]
         return entry.units
 
     def divide(self, usage_weight: tuple[int, int]) -> None:
@@ -337,6 +357,8 @@ class World:
         self.pools: dict[str, Pool] = {}
         self.entries: dict[str, Entry] = {}
         self.waiting: dict[str, Entry] = {}
+        self.broken: dict[str, Entry] = {}
+        """What runs below the minimum of its gang."""
         self._releasing: dict[str, Entry] = {}
         self._holders: dict[tuple[str, str], dict[str, Entry]] = {}
         self._journal: list[tuple[Holding, Effect]] = []
@@ -355,14 +377,17 @@ class World:
         accounts: dict[str, Account] = {}
         for queue in sorted(self.snapshot.queues, key=lambda queue: queue.id):
             path = fairshare.path_of(queue.id, self.queues)
-            accounts[queue.id] = Account(queue, queue.terms_in(name), len(path), queue.id not in self.parents)
+            is_leaf = queue.id not in self.parents
+            accounts[queue.id] = rooms.account_of(queue, name, depth=len(path), is_leaf=is_leaf)
         for queue in self.snapshot.queues:
             path = fairshare.path_of(queue.id, self.queues)
             self._paths[name, queue.id] = tuple(accounts[one.id] for one in path)
         members = sorted((node for node in self.snapshot.nodes if node.pool == name), key=lambda node: node.id)
         touched: list[int] = []
         nodes = [rooms.node_room(node, row=row, touched=touched) for row, node in enumerate(members)]
+        kinds: dict[tuple[object, ...], int] = {}
         for node in nodes:
+            node.kind = kinds.setdefault(rooms.kind_key(node.node), len(kinds))
             self.nodes[node.node.id] = node
             self.devices.update({room.device.id: room for room in node.devices})
         domains = topology.Domains.of(self.snapshot.topologies, [node.labels for node in members])
@@ -396,6 +421,10 @@ class World:
         if entry.running:
             self._holders.setdefault((entry.pool, workload.queue), {})[workload.id] = entry
             entry.is_whole = gang.is_satisfied(workload, {one.pod.id for one in entry.running})
+            if not entry.is_whole:
+                self.broken[workload.id] = entry
+            if workload.is_preemptible or workload.is_semi_preemptible:
+                self.units_of(entry)
         if entry.releasing:
             self._releasing[workload.id] = entry
         if entry.pending:
@@ -416,6 +445,7 @@ class World:
             self._holders.pop((entry.pool, entry.workload.queue), None)
         self._releasing.pop(id, None)
         self.waiting.pop(id, None)
+        self.broken.pop(id, None)
         self._count(entry, -1)
 
     def _count(self, entry: Entry, sign: int) -> None:

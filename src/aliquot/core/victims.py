@@ -14,12 +14,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from aliquot.core import order, rooms
-from aliquot.core.cycle import Cycle, Unit
+from aliquot.core import order, snapshot
+from aliquot.core.cycle import Cycle
 from aliquot.core.model import RESOURCES, QueueOrder, Workload
 from aliquot.core.plan import Rule
-from aliquot.core.rooms import Account, Holding, Vector
-from aliquot.core.snapshot import Ask
+from aliquot.core.rooms import Account, Vector
+from aliquot.core.snapshot import Ask, Unit
 
 BASES = ("quota", "fair share")
 _GPU = 0
@@ -134,28 +134,26 @@ def units_of(cycle: Cycle, pool: str, queue: str) -> list[Unit]:
             if not any(holding.pod.id in cycle.evicted for holding in unit.holdings)
         ]
         found += [
-            _unit(cycle, kept.ask.workload, kept.holdings, is_core=True, is_promise=True)
+            snapshot.unit_of(kept.ask.workload, kept.holdings, is_core=True, is_promise=True)
             for id, kept in sorted(cycle.promises.items())
             if kept.ask.workload.queue == queue
             and kept.ask.pool == pool
             and kept.ask.workload.is_preemptible
             and id not in cycle.settled
         ]
-        found.sort(key=lambda unit: unit.key)
+        found.sort(key=_last_key, reverse=True)
+        found.sort(key=lambda unit: unit_key(cycle, unit))
         cycle.victims[key] = found
     return cycle.victims[key]
 
 
 def running_units(cycle: Cycle, workload: Workload) -> list[Unit]:
     """What of a running workload may be evicted, in the order in which it would be given up."""
-    if not workload.is_preemptible and not workload.is_semi_preemptible:
+    if workload.is_preemptible:
+        return cycle.world.units_of(cycle.world.entries[workload.id])
+    if not workload.is_semi_preemptible:
         return []
-    entry = cycle.world.entries[workload.id]
-    found = [
-        _unit(cycle, workload, holdings, is_core=is_core, is_promise=False)
-        for is_core, holdings in cycle.world.units_of(entry)
-    ]
-    return found if workload.is_preemptible else [unit for unit in found if not unit.is_core]
+    return [unit for unit in cycle.world.units_of(cycle.world.entries[workload.id]) if not unit.is_core]
 
 
 def work_lost(cycle: Cycle, workload: Workload, milli_gpus: int) -> tuple[timedelta, timedelta]:
@@ -167,29 +165,17 @@ def work_lost(cycle: Cycle, workload: Workload, milli_gpus: int) -> tuple[timede
     return (span * milli_gpus, span)
 
 
-def _unit(cycle: Cycle, workload: Workload, holdings: tuple[Holding, ...], *, is_core: bool, is_promise: bool) -> Unit:
-    amounts = holdings[0].charge if len(holdings) == 1 else rooms.charge_of(holdings)
-    lost = (timedelta(), timedelta()) if is_promise else work_lost(cycle, workload, amounts[_GPU])
-    last = holdings[-1].pod
-    key = (
-        workload.priority,
-        is_core,
-        *lost,
-        len(holdings),
-        cycle.now - workload.created,
-        _Reversed((workload.id, last.priority * -1, last.index, last.id)),
-    )
-    return Unit(workload, holdings, amounts, is_core, is_promise, key)
+def unit_key(cycle: Cycle, unit: Unit) -> tuple[object, ...]:
+    """What of a queue would be given up first: the smallest."""
+    workload = unit.workload
+    lost = (timedelta(), timedelta()) if unit.is_promise else work_lost(cycle, workload, unit.amounts[_GPU])
+    return (workload.priority, unit.is_core, *lost, len(unit.holdings), cycle.now - workload.created)
 
 
-@dataclass(frozen=True, slots=True)
-class _Reversed:
-    """Sorts the other way round: of equals the last one goes first."""
-
-    value: tuple[str, int, int, str]
-
-    def __lt__(self, other: "_Reversed") -> bool:
-        return other.value < self.value
+def _last_key(unit: Unit) -> tuple[str, int, int, str]:
+    """Of units that are equal otherwise the last one goes first."""
+    last = unit.holdings[-1].pod
+    return (unit.workload.id, -last.priority, last.index, last.id)
 
 
 def _reclaimable(cycle: Cycle, ask: Ask) -> list[Giver]:
@@ -205,6 +191,9 @@ def _reclaimable(cycle: Cycle, ask: Ask) -> list[Giver]:
         common = above & {account.queue.id for account in accounts}
         below = tuple(account for account in accounts if account.queue.id not in common)
         own = tuple(account for account in taker if account.queue.id not in common)
+        # What the taker's own queue is due does not change with what is taken from others.
+        if not any(_is_within(taker[0], ask.amounts, basis) for basis in BASES):
+            return []
         # Whether the taker stays within what it is due may change with what is taken; what a giver is due does not.
         if not below or not any(_is_over(below, ask.amounts, basis) for basis in BASES):
             continue
@@ -275,6 +264,16 @@ def _protection(accounts: Sequence[Account], rule: str) -> timedelta:
 def is_nested(found: Sequence[Giver]) -> bool:
     """Whether what one of them gives may let the taker take from another."""
     return any(len(giver.taker) > 1 for giver in found)
+
+
+def _is_within(account: Account, asked: Vector, basis: str) -> bool:
+    """Whether a queue stays within what it is due, wherever that binds it."""
+    return not any(
+        amount
+        and (basis == "fair share" or account.terms.of(RESOURCES[index]).quota is not None)
+        and account.level[index] + amount > due(account, basis)[index]
+        for index, amount in enumerate(asked)
+    )
 
 
 def _is_over(giver: Sequence[Account], asked: Vector, basis: str) -> bool:

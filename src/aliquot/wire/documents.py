@@ -7,15 +7,16 @@ than MAX_BYTES are refused with the line; numbers keep their spelling where text
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
-
 import yaml
 
 from aliquot.core import errors
+from aliquot.wire import json_lines
 
 # Four times smaller than the API's limit for a body: a definition with a script of a million characters fits.
 MAX_BYTES = 2 * 2**20
 MAX_DEPTH = 20
+_MAX_LIKENESS = 2**16
+"""A text that begins like JSON and is not may be YAML, `{gpu: 1}`; a larger one was written by a program."""
 _TEXTS = frozenset({"command", "environment", "labels"})
 _NUMBER_TAGS = frozenset({"tag:yaml.org,2002:int", "tag:yaml.org,2002:float"})
 _TEXT_TAG = "tag:yaml.org,2002:str"
@@ -23,16 +24,28 @@ _TEXT_TAG = "tag:yaml.org,2002:str"
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """Plain data, and the line of each field by its path (`environment.LR`)."""
+    """Plain data, and where each field of it stands."""
 
     data: object
     lines: Mapping[str, int]
+    """Of YAML: the line of each field by its path (`environment.LR`)."""
+    json: str = ""
+    """Of JSON: the text."""
+
+    def line_of(self, path: str) -> int | None:
+        """The line of the field at `path`, or of the nearest thing around it that is there."""
+        if self.json:
+            return json_lines.line_of(self.json, path)
+        while path and path not in self.lines:
+            path = path[: max(path.rfind("."), path.rfind("["), 0)]
+        return self.lines.get(path)
 
 
-def parse(content: bytes) -> Document:
-    """Read YAML or JSON. Raises InvalidInput that names the line."""
-    if len(content) > MAX_BYTES:
-        raise errors.InvalidInput("the file is larger than a definition may be", valid=(f"at most {MAX_BYTES} bytes",))
+def parse(content: bytes, *, most_json: int = MAX_BYTES) -> Document:
+    """Read YAML or JSON. Raises InvalidInput that names the line. JSON may have up to `most_json` bytes."""
+    most = most_json if content[:64].lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{") else MAX_BYTES
+    if len(content) > most:
+        raise errors.InvalidInput("the file is larger than a definition may be", valid=(f"at most {most} bytes",))
     text = _decode(content)
     try:
         return _parse_json(text) if text.lstrip().startswith("{") else _parse_yaml(text)
@@ -52,21 +65,18 @@ def _decode(content: bytes) -> str:
 
 def _parse_json(text: str) -> Document:
     try:
-        return Document(json.loads(text, object_pairs_hook=_once), {})
+        return Document(json.loads(text, object_pairs_hook=json_lines.once), {}, text)
+    except json_lines.Repeated as error:
+        path, line = json_lines.line_of_repeated(text)
+        raise errors.InvalidInput(f"line {line}: {path}: is given twice", field=path) from error
     except json.JSONDecodeError as error:
-        try:  # `{gpu: 1}` is YAML
+        wrong = errors.InvalidInput(f"line {error.lineno}: not JSON: {error.msg}")
+        if len(text) > _MAX_LIKENESS:
+            raise wrong from error
+        try:
             return _parse_yaml(text)
         except errors.InvalidInput:
-            raise errors.InvalidInput(f"line {error.lineno}: not JSON: {error.msg}") from error
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:  # Any: what JSON can hold
-    found: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in found:
-            raise errors.InvalidInput(f"{key}: is given twice", field=key)
-        found[key] = value
-    return found
+            raise wrong from error
 
 
 def _parse_yaml(text: str) -> Document:
