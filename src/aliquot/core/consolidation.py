@@ -146,6 +146,8 @@ class Consolidation:
             chosen: list[Unit] = []
             for together in sorted(units, key=_weight, reverse=is_large_first):
                 world.steps += 1
+                if not all(self._may_lose(unit) for unit in together):
+                    continue
                 self._evict_all(together)
                 chosen += [unit for unit in together if unit not in chosen]
                 if self._is_over(chosen, moved) or self.cycle.placer.fits_on(node, request, "later"):
@@ -203,7 +205,7 @@ class Consolidation:
         placed: list[tuple[Ask, list[Holding]]] = []
         for ask in asks:
             found = cycle.placer.place(ask, "later")
-            if found is None:
+            if found is None or _is_in_place(found, units):
                 return None
             for holding in found:
                 cycle.world.promise(holding)
@@ -233,6 +235,10 @@ class Consolidation:
         lost = sum((victims.work_lost(self.cycle, one.workload, one.amounts[0])[0] for one in units), timedelta())
         return (_pods(units), lost, max(self.cycle.now - unit.workload.created for unit in units))
 
+    def _may_lose(self, unit: Unit) -> bool:
+        accounts = self.cycle.world.accounts_of(self.ask.pool, unit.workload.queue)
+        return victims.may_lose(self.cycle, accounts, unit)
+
     def _evict_all(self, units: Sequence[Unit]) -> None:
         for unit in units:
             self._evict(unit)
@@ -254,8 +260,8 @@ class Consolidation:
     ) -> None:
         cycle = self.cycle
         evicted: list[Holding] = []
+        eviction.strike(cycle, self.ask.pool, moved)
         for unit in moved:
-            eviction.strike(cycle, self.ask.pool, unit)
             for holding in unit.holdings:
                 cycle.world.evict(holding)
                 evicted.append(holding)
@@ -268,6 +274,12 @@ class Consolidation:
             promises.make(cycle, self.ask, holdings, evicted=evicted)
         for ask, found in places:
             promises.move(cycle, ask, found)
+
+
+def _is_in_place(holdings: Sequence[Holding], units: Sequence[Unit]) -> bool:
+    """Whether a pod would come back to where it is."""
+    places = {one.pod.id: one.place for unit in units for one in unit.holdings}
+    return any(one.place == places.get(one.pod.id) for one in holdings)
 
 
 def _sets(units: Sequence[Unit]) -> list[list[Unit]]:

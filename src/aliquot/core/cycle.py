@@ -40,6 +40,9 @@ class Cycle:
     barred: dict[str, tuple[Ask, Reason]] = field(default_factory=dict)
     """Who cannot start in this cycle whatever is free."""
     promises: dict[str, Kept] = field(default_factory=dict)
+    standing: dict[str, Kept] = field(default_factory=dict)
+    """Those of them that were made in an earlier cycle and not touched in this one: who could evict their holders may
+    take them."""
     bound: dict[str, list[Holding]] = field(default_factory=dict)
     settled: set[str] = field(default_factory=set)
     """Workloads of which this cycle bound, moved or promised something."""
@@ -77,6 +80,11 @@ class Cycle:
     def pools(self) -> list[str]:
         """The names of all pools, in order."""
         return sorted(self.world.pools)
+
+    @property
+    def progress(self) -> int:
+        """How much was decided so far."""
+        return len(self.binds) + len(self.evicts) + sum(len(kept.holdings) for kept in self.promises.values())
 
     def turns(self, pool: str, asks: Iterable[Ask]) -> Turns:
         """The asks of a pool in the order in which they are served."""
@@ -121,12 +129,14 @@ class Cycle:
             self.world.hold(holding)
             self.binds.append(Bind(ask.id, holding.place))
         self.bound.setdefault(ask.id, []).extend(holdings)
+        self.placer.started.setdefault(ask.id, []).extend(holdings)
         self.settle(ask.id)
         self.advance(ask)
 
     def settle(self, id: str) -> None:
         """Nothing of this workload is taken in this cycle any more."""
         self.settled.add(id)
+        self.standing.pop(id, None)
         for key in list(self.victims) if self.world.running_of(id) else ():
             self.victims[key] = [unit for unit in self.victims[key] if unit.workload.id != id]
 

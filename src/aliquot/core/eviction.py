@@ -79,7 +79,11 @@ class Search:
         if not asked or _is_by_memory(self.ask):
             return True
         most = sum(victims.most_to_give(self.cycle, giver, self.ask.amounts, _GPU) for giver in givers)
-        return most >= asked or most + self.cycle.placer.free_gpus(self.ask.pool) >= asked
+        if most < asked:
+            most += self.cycle.placer.free_gpus(self.ask.pool)
+        if most < asked and self.rule is Rule.RECLAIM:
+            most += sum(victims.largest(giver, _GPU) for giver in givers)
+        return most >= asked
 
     def _cheapest(self, givers: Sequence[Giver]) -> list[Choice] | None:
         """The victims; None or none if nothing helps."""
@@ -152,7 +156,9 @@ class Search:
     def _shrunk(self, chosen: list[Choice], holdings: Sequence[Holding]) -> list[Choice] | None:
         """Without those that the result does not need; the dearest are spared first."""
         kept = self._near(chosen, holdings)
-        self.spared = [choice.unit.workload.name for choice in chosen if choice not in kept]
+        near = {id(choice) for choice in kept}
+        self.spared = [choice.unit.workload.name for choice in chosen if id(choice) not in near]
+        spared: set[int] = set()
         cores = {choice.unit.workload.id for choice in kept if choice.unit.is_core and not choice.unit.is_promise}
         for choice in reversed(list(kept)):
             if self.cycle.is_spent:
@@ -163,12 +169,12 @@ class Search:
                 continue  # Pods above the minimum do not stay without the core.
             self._restore(choice)
             if self._fits():
-                kept.remove(choice)
+                spared.add(id(choice))
                 self.spared.append(choice.unit.workload.name)
                 cores -= {workload} if choice.unit.is_core else set()
             else:
                 self._evict(choice)
-        return kept
+        return [choice for choice in kept if id(choice) not in spared]
 
     def _near(self, chosen: list[Choice], holdings: Sequence[Holding]) -> list[Choice]:
         """Those on the nodes of the places found, if they do; a quick first cut of a long list."""
@@ -344,10 +350,10 @@ class Search:
     def _commit(self, chosen: Sequence[Choice], holdings: list[Holding], explanations: Sequence[str]) -> None:
         cycle = self.cycle
         spared = tuple(self._rejected(chosen))
+        strike(cycle, self.ask.pool, [choice.unit for choice in chosen])
         evicted: list[Holding] = []
         for choice, explanation in zip(chosen, explanations, strict=True):
             unit = choice.unit
-            strike(cycle, self.ask.pool, unit)
             if unit.is_promise:
                 promises.revoke(cycle, unit.workload.id, by=self.ask.id)
                 continue
@@ -398,11 +404,17 @@ def _largest_first(units: Sequence[tuple[Giver, Unit]]) -> list[tuple[Giver, Uni
     return sorted(units, key=lambda one: total[one[1].workload.id], reverse=True)
 
 
-def strike(cycle: Cycle, pool: str, unit: Unit) -> None:
-    """It is no victim any more."""
-    listed = cycle.victims.get((pool, unit.workload.queue), [])
-    if unit in listed:
-        listed.remove(unit)
+def strike(cycle: Cycle, pool: str, units: Sequence[Unit]) -> None:
+    """They are no victims any more."""
+    by_queue: dict[str, set[int]] = {}
+    for unit in units:
+        by_queue.setdefault(unit.workload.queue, set()).add(id(unit))
+    for queue, struck in by_queue.items():
+        listed = cycle.victims.get((pool, queue), [])
+        if len(struck) == 1 and listed and id(listed[0]) in struck:
+            del listed[0]
+        else:
+            listed[:] = [unit for unit in listed if id(unit) not in struck]
 
 
 def _is_by_memory(ask: Ask) -> bool:

@@ -168,6 +168,10 @@ def count(node: NodeRoom, request: PodRequest, view: View) -> int:
 
 
 def _count_on_devices(node: NodeRoom, gpu: GpuRequest, view: View, most: int) -> int:
+    if node.has_plain_devices and is_plain_whole(gpu):
+        _, now, later = tally(node)
+        if view != "held":
+            return min(most, (later if view == "later" else now) // gpu.devices)
     if gpu.is_whole and node.has_plain_devices:
         wholes = sum(
             room.is_usable and constraints.suits(room.device, gpu) and room.is_whole(view) for room in node.devices

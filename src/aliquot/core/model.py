@@ -522,7 +522,7 @@ class Policy:
     """How long work runs at least before it gives its turn to work of an earlier class (least attained service)."""
     service_threshold: int = 3_600_000
     """Milli-GPU seconds of service up to which work is of the first class; it doubles from class to class."""
-    service_classes: int = 8
+    service_classes: int = 12
 
 
 @dataclass(frozen=True, slots=True)

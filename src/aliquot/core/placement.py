@@ -42,6 +42,8 @@ class Placer:
 
     world: World
     policy: Policy = field(default_factory=Policy)
+    started: dict[str, list[Holding]] = field(default_factory=dict)
+    """Places that were bound or promised in this cycle, by workload."""
     _refused: dict[tuple[object, ...], int] = field(default_factory=dict)
 
     def place(self, ask: Ask, view: View) -> list[Holding] | None:
@@ -144,9 +146,21 @@ class Placer:
         accounts = self.world.accounts_of(ask.pool, ask.workload.queue)
         counting = "later" if view == "later" else "now"
         over = quota.over_limit(accounts, amounts, counting=counting)
-        if over is not None or not self._is_fixed(ask):
+        if over is not None or ask.workload.is_preemptible:
             return over
-        return quota.over_quota(accounts, amounts, counting=counting)
+        fixed = amounts if self._is_fixed(ask) else self._more_fixed(ask)
+        return quota.over_quota(accounts, fixed, counting=counting)
+
+    def _more_fixed(self, ask: Ask) -> Vector:
+        """Of semi-preemptible work that grows: by how much its core becomes larger, if pods that come first are not
+        among those that run yet."""
+        workload, placed = ask.workload, [one.pod for one in self.places_of(ask.id)]
+        before, after = (
+            [pod for unit in gang.units(workload, pods) if unit.is_core for pod in unit.pods]
+            for pods in (placed, [*placed, *ask.pods])
+        )
+        was, will = self.world.ask_of(ask.pool, before), self.world.ask_of(ask.pool, after)
+        return (max(0, will[0] - was[0]), max(0, will[1] - was[1]), max(0, will[2] - was[2]))
 
     def stay(self, ask: Ask, places: Sequence[Place], view: View) -> list[Holding] | None:
         """These very places, if they are free; the world is left as it was."""
@@ -210,6 +224,10 @@ class Placer:
             is_fixed=self._is_fixed(ask),
         )
 
+    def places_of(self, id: str) -> list[Holding]:
+        """Where the pods of a workload are, or will be."""
+        return [*self.world.running_of(id), *self.started.get(id, ())]
+
     def domains_of(self, ask: Ask) -> list[Rows | None]:
         """The sets of nodes in which all pods of an ask have to be, by what could be free there: None is all nodes."""
         near = ask.workload.root.near
@@ -217,7 +235,7 @@ class Placer:
             return [None]
         pool = self.world.pools[ask.pool]
         sets: list[Rows] = [np.array(rows, np.intp) for rows in pool.domains.at(near.topology, near.required).values()]
-        running = {one.node.row for one in self.world.running_of(ask.id) if one.node is not None}
+        running = {one.node.row for one in self.places_of(ask.id) if one.node is not None}
         able = [
             rows
             for rows in sets
@@ -451,7 +469,7 @@ class _Gang:
 
     def _rows_of_running(self, group: Group) -> set[int]:
         leaves = set(gang.leaves_of(group))
-        running = self._world.running_of(self._ask.id)
+        running = self._placer.places_of(self._ask.id)
         return {
             one.node.row
             for one in running

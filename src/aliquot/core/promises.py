@@ -31,7 +31,7 @@ def honour(cycle: Cycle) -> None:
         kept = _kept(cycle, promise, entry)
         if kept is None:
             continue
-        cycle.promises[id] = kept
+        cycle.promises[id] = cycle.standing[id] = kept
         if id in cycle.waiting:
             cycle.waiting[id] = kept.ask
 
@@ -71,6 +71,7 @@ def keep(cycle: Cycle, ask: Ask, holdings: Sequence[Holding], *, waits_for: Sequ
     """Enter a promise, or add to the one that the workload has."""
     for holding in holdings:
         cycle.world.promise(holding)
+    cycle.placer.started.setdefault(ask.id, []).extend(holdings)
     expires = due + (due - cycle.now)
     before = cycle.promises.get(ask.id)
     if before is not None:
@@ -94,6 +95,7 @@ def move(cycle: Cycle, ask: Ask, holdings: Sequence[Holding]) -> None:
 def revoke(cycle: Cycle, workload: str, *, by: str) -> None:
     """Its promise is gone: another, who could evict it, takes the room. The caller has given the room back."""
     kept = cycle.promises.pop(workload)
+    cycle.standing.pop(workload, None)
     cycle.revoked[workload] = by
     cycle.advance(kept.ask)
 

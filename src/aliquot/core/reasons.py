@@ -29,6 +29,8 @@ class Reasons:
     _holders: dict[tuple[str, int], list[list[Holding]]] = field(default_factory=dict)
     _freed: dict[tuple[object, ...], bool] = field(default_factory=dict)
     _known: dict[tuple[object, ...], Reason] = field(default_factory=dict)
+    _told: set[str] | None = None
+    _sound: dict[str, bool] = field(default_factory=dict)
     _owners: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     def why(self, ask: Ask) -> Reason:
@@ -37,7 +39,7 @@ class Reasons:
         pool = cycle.world.pools[ask.pool]
         if not pool.nodes:
             return Reason(Code.POOL_EMPTY, f"no node is in pool {pool.name}", {"pool": pool.name})
-        if ask.id in cycle.promises:
+        if ask.id in cycle.promises and ask.id not in cycle.unsearched:
             return self._promised(ask)
         if ask.id in cycle.delayed or ask.id in cycle.revoked or ask.id in cycle.protected:
             return self._found(ask, pool)
@@ -49,12 +51,12 @@ class Reasons:
 
     def _found(self, ask: Ask, pool: Pool) -> Reason:
         return (
-            self._kept_off(ask, pool)
+            self._cut_off(ask)
+            or self._kept_off(ask, pool)
             or self._too_large(ask, pool)
             or self._too_far_apart(ask)
             or self._over_terms(ask)
             or self._unavailable(ask, pool)
-            or self._cut_off(ask)
             or self._behind(ask)
             or self._ending(ask)
             or self._delayed(ask)
@@ -100,12 +102,26 @@ class Reasons:
         owners = sorted({self._owners[id] for id in kept.waits_for if id in self._owners})
         due = kept.due.isoformat(timespec="seconds")
         whom = f" until {wording.names([name for _, name in owners])} has ended" if owners else ""
+        if set(kept.waits_for) - self._leaving():
+            return Reason(
+                Code.WAITING_FOR_RELEASE,
+                f"it has waited for long, so that the next room is kept for it: it waits{whom}",
+                {"due": kept.due.isoformat(), "pods": len(kept.waits_for)},
+                tuple(Blocker(id, f"{name} runs where it will start") for id, name in owners),
+            )
         return Reason(
             Code.WAITING_FOR_RELEASE,
             f"its room is being freed: it waits{whom}, by {due} at the latest",
             {"due": kept.due.isoformat(), "pods": len(kept.waits_for)},
             tuple(Blocker(id, f"{name} is ending") for id, name in owners),
         )
+
+    def _leaving(self) -> set[str]:
+        """The pods that were told to end."""
+        if self._told is None:
+            before = {one.pod.id for group in self.cycle.leaving.values() for one in group}
+            self._told = before | self.cycle.evicted
+        return self._told
 
     def _too_large(self, ask: Ask, pool: Pool) -> Reason | None:
         everything = ("node", "device-in-use", "withheld")
@@ -177,6 +193,8 @@ class Reasons:
 
     def _behind(self, ask: Ask) -> Reason | None:
         """It would fit but for room that is promised to others."""
+        if "allocate" not in self.cycle.policy.actions:
+            return Reason(Code.BEHIND, "this cycle starts nothing: its policy leaves that out", {"promises": 0})
         return None if self.cycle.placer.place(ask, "held") is None else self._promised_away(ask)
 
     def _would_fit_without_promises(self, ask: Ask) -> bool:
@@ -282,19 +300,32 @@ class Reasons:
         """Whether pods with these requests fit the pool with nothing in it."""
         key = (ask.pool, whole, requests)
         if key not in self._fits:
-            self._fits[key] = self._count_says(ask, requests)
-            if not self._fits[key]:
+            counted = self._count_says(ask, requests)
+            if counted is not None:
+                self._fits[key] = counted
+            else:
                 self._fits[key] = shortages.fits_empty(self._emptied(ask.pool, whole), ask, requests)
         return self._fits[key]
 
-    def _count_says(self, ask: Ask, requests: tuple[PodRequest, ...]) -> bool:
-        """The quick yes: equal pods fit the nodes as they are, were they empty."""
+    def _count_says(self, ask: Ask, requests: tuple[PodRequest, ...]) -> bool | None:
+        """The quick answer: how many equal pods fit the nodes as they are, were they empty. A no holds only where all
+        nodes and devices take pods."""
         world = self.cycle.world
         kinds = {world.kind_of(request) for request in requests}
         if len(kinds) > 1 or any(request.is_social or request.labels for request in requests[:1]):
-            return False
-        counts = self.cycle.placer.empty_counts(world.pools[ask.pool], kinds.pop())
-        return int(counts.sum()) >= len(requests)
+            return None
+        pool = world.pools[ask.pool]
+        is_enough = int(self.cycle.placer.empty_counts(pool, kinds.pop()).sum()) >= len(requests)
+        return True if is_enough else False if self._is_sound(pool) else None
+
+    def _is_sound(self, pool: Pool) -> bool:
+        """Whether all nodes and devices of a pool take pods, and offer all they have."""
+        if pool.name not in self._sound:
+            self._sound[pool.name] = all(
+                node.is_usable and all(room.is_usable and not room.device.foreign for room in node.devices)
+                for node in pool.nodes
+            )
+        return self._sound[pool.name]
 
     def _emptied(self, pool: str, whole: tuple[str, ...]) -> Placer:
         if (pool, whole) not in self._empty:

@@ -49,6 +49,12 @@ def hold(cycle: Cycle, ask: Ask) -> bool:
         return False
     nodes = {id(one.node) for one in found}
     awaited = [(end, holding) for end, holding in gone if id(holding.node) in nodes]
+    for _, holding in awaited:
+        world.evict(holding)
+    found = cycle.placer.stay(ask, [one.place for one in found], "later")
+    world.rollback(mark)
+    if found is None:  # It waits for more than room, for the end of others of its queue.
+        return False
     ends = [end for end, _ in awaited if end is not None]
     due = max([*ends, cycle.now + cycle.policy.release_grace])
     promises.keep(cycle, ask, found, waits_for=sorted(holding.pod.id for _, holding in awaited), due=due)

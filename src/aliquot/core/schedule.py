@@ -36,6 +36,7 @@ def decide(world: World, policy: Policy, now: datetime) -> Cycle:
     """All decisions of a cycle, without the reasons; they stand in the world until it is rolled back."""
     cycle = cycles.begin(world, policy, now)
     promises.honour(cycle)
+    drain(cycle)
     for name, action in ACTIONS:
         if name in policy.actions:
             action(cycle)
@@ -52,11 +53,17 @@ def allocate(cycle: Cycle) -> None:
     """Start what fits, in order; promise what will fit when all that was told to end is gone. What does not fit holds
     nothing back that needs other room. Who finds no room in its first pool tries the others of its list, in turn."""
     views: tuple[View, ...] = ("now", "later") if cycle.leaving else ("now",)
-    for pool in cycle.pools:
-        _serve(cycle, pool, views)
-    for rank in range(1, cycle.most_pools()):
+    before = -1
+    while before < cycle.progress:
+        before = cycle.progress
         for pool in cycle.pools:
-            _serve(cycle, pool, ("now",), rank=rank)
+            _serve(cycle, pool, views)
+        for rank in range(1, cycle.most_pools()):
+            for pool in cycle.pools:
+                _serve(cycle, pool, ("now",), rank=rank)
+        if not any(request.is_social for ask in cycle.waiting.values() for request in ask.requests):
+            return
+        cycle.world.growth += 1  # Who is drawn to others may find a place near those who have just started.
 
 
 def consolidate(cycle: Cycle) -> None:
@@ -115,7 +122,6 @@ def hold(cycle: Cycle) -> None:
 
 
 ACTIONS: tuple[tuple[ActionName, Action], ...] = (
-    ("allocate", drain),
     ("allocate", allocate),
     ("consolidate", consolidate),
     ("reclaim", reclaim),

@@ -1,6 +1,7 @@
 """The words of reasons: what is too large, what is short, who holds it, and what keeps a pod off."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from aliquot.core import constraints, fitting, quota, rooms, wording
 from aliquot.core.cycle import Cycle
@@ -15,7 +16,8 @@ _SHORT_OF = {Code.NO_FREE_CPU: 1, Code.NO_FREE_MEMORY: 2}
 
 def fits_empty(placer: Placer, ask: Ask, requests: Sequence[PodRequest]) -> bool:
     """Whether pods with these requests fit a world with nothing in it, whatever the queue's terms."""
-    pods = tuple(Pod(id=str(index), index=index, request=request) for index, request in enumerate(requests))
+    alone = [replace(one, affinity=(), anti_affinity=(), spread=(), labels=()) for one in requests]
+    pods = tuple(Pod(id=str(index), index=index, request=request) for index, request in enumerate(alone))
     return placer.place_alone(placer.world.make_ask(ask.workload, ask.pool, pods, is_core=True), "now") is not None
 
 

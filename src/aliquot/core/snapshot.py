@@ -8,7 +8,7 @@ and a plan made with a kept world equals one made with a new one.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from aliquot.core import fairshare, fitting, gang, rooms, topology
+from aliquot.core import constraints, fairshare, fitting, gang, rooms, topology
 from aliquot.core.model import (
     WHOLE_DEVICE_MILLI,
     Amounts,
@@ -274,7 +274,8 @@ class World:
         key = (gpu, pool)
         if key not in self._charges:
             devices = (room.device for node in self.pools[pool].nodes for room in node.devices)
-            shares = [share.milli for device in devices if (share := fitting.share_of(gpu, device)) is not None]
+            able = [device for device in devices if constraints.suits(device, gpu)]
+            shares = [share.milli for device in able if (share := fitting.share_of(gpu, device)) is not None]
             self._charges[key] = gpu.devices * max(shares, default=WHOLE_DEVICE_MILLI)
         return self._charges[key]
 
@@ -313,7 +314,7 @@ class World:
         tally = tuple(sorted(kinds.items()))
         shape: tuple[object, ...] = (pool, tally)
         if workload.gang is not None or workload.near is not None:
-            where = workload.id if self.running_of(workload.id) else None
+            where = workload.id if not is_core or self.running_of(workload.id) else None
             shape = (*shape, workload.root, tuple(gang.leaf_of(workload, pod) for pod in pods), where)
         return Ask(
             workload=workload,

@@ -80,7 +80,7 @@ def in_order(cycle: Cycle, found: Sequence[Giver]) -> Iterator[tuple[Giver, Unit
 def choose(cycle: Cycle, giver: Giver, unit: Unit, rule: Rule, *, may_cross: bool = False) -> Choice | None:
     """The unit as a victim, if the step is legal as things stand. `may_cross`: a queue that is over what it is due
     gives a unit that cannot be split, though that leaves it below."""
-    if not unit.is_promise and not may_lose(cycle, giver, unit):
+    if not unit.is_promise and not may_lose(cycle, giver.accounts, unit):
         return None
     if rule is not Rule.RECLAIM:
         return Choice(unit, giver, "priority", _GPU)
@@ -91,9 +91,9 @@ def choose(cycle: Cycle, giver: Giver, unit: Unit, rule: Rule, *, may_cross: boo
     return None
 
 
-def may_lose(cycle: Cycle, giver: Giver, unit: Unit) -> bool:
+def may_lose(cycle: Cycle, accounts: Sequence[Account], unit: Unit) -> bool:
     """Whether disruption budgets and the limits of evictions allow it."""
-    return _is_within_limits(cycle, giver, unit) and _is_within_budgets(cycle, unit)
+    return _is_within_limits(cycle, accounts, unit) and _is_within_budgets(cycle, unit)
 
 
 def due(account: Account, basis: str) -> Vector:
@@ -102,7 +102,7 @@ def due(account: Account, basis: str) -> Vector:
 
 
 def most_to_give(cycle: Cycle, giver: Giver, asked: Vector, resource: int) -> int:
-    """An upper bound of what all legal steps together can free of a resource."""
+    """An upper bound of what all legal steps but the last can free of a resource; see `largest`."""
     held = giver.accounts[0].level[resource]
     if not giver.below:
         return held
@@ -116,9 +116,12 @@ def most_to_give(cycle: Cycle, giver: Giver, asked: Vector, resource: int) -> in
             if is_only or (is_contended and has_say):
                 spare = min(spare, account.level[resource] - due(account, basis)[resource])
         most = max(most, spare)
-    # The last step may go below what is due, by a unit that cannot be split.
-    last = max((unit.amounts[resource] for unit in giver.units), default=0)
-    return max(0, min(held, most + last - 1)) if most > 0 else 0
+    return max(0, most)
+
+
+def largest(giver: Giver, resource: int) -> int:
+    """The most that the last step, by a unit that cannot be split, can free besides."""
+    return max((unit.amounts[resource] for unit in giver.units), default=1) - 1
 
 
 def units_of(cycle: Cycle, pool: str, queue: str) -> list[Unit]:
@@ -135,11 +138,8 @@ def units_of(cycle: Cycle, pool: str, queue: str) -> list[Unit]:
         ]
         found += [
             snapshot.unit_of(kept.ask.workload, kept.holdings, is_core=True, is_promise=True)
-            for id, kept in sorted(cycle.promises.items())
-            if kept.ask.workload.queue == queue
-            and kept.ask.pool == pool
-            and kept.ask.workload.is_preemptible
-            and id not in cycle.settled
+            for _, kept in sorted(cycle.standing.items())
+            if kept.ask.workload.queue == queue and kept.ask.pool == pool and kept.ask.workload.is_preemptible
         ]
         found.sort(key=_last_key, reverse=True)
         found.sort(key=lambda unit: unit_key(cycle, unit))
@@ -230,7 +230,7 @@ def is_sliced(cycle: Cycle, ask: Ask) -> bool:
 
 
 def _leaves(cycle: Cycle, pool: str) -> list[str]:
-    promised = {kept.ask.workload.queue for kept in cycle.promises.values() if kept.ask.id not in cycle.settled}
+    promised = {kept.ask.workload.queue for kept in cycle.standing.values()}
     return sorted({*cycle.world.holder_queues(pool), *promised})
 
 
@@ -268,12 +268,12 @@ def is_nested(found: Sequence[Giver]) -> bool:
 
 def _is_within(account: Account, asked: Vector, basis: str) -> bool:
     """Whether a queue stays within what it is due, wherever that binds it."""
-    return not any(
-        amount
-        and (basis == "fair share" or account.terms.of(RESOURCES[index]).quota is not None)
-        and account.level[index] + amount > due(account, basis)[index]
-        for index, amount in enumerate(asked)
-    )
+    if basis == "quota":
+        return all(
+            account.level[index] + asked[index] <= account.guaranteed[index] or not asked[index]
+            for index, _ in account.quotas
+        )
+    return all(account.level[index] + amount <= account.share[index] for index, amount in enumerate(asked) if amount)
 
 
 def _is_over(giver: Sequence[Account], asked: Vector, basis: str) -> bool:
@@ -285,18 +285,16 @@ def _is_over(giver: Sequence[Account], asked: Vector, basis: str) -> bool:
 
 def _grounds(taker: Sequence[Account], giver: Sequence[Account], asked: Vector, basis: str) -> tuple[int, ...]:
     """The resources on which the one may take from the other: the one stays within, the other is over."""
+    if not all(_is_within(account, asked, basis) for account in taker):
+        return ()
+    return tuple(index for index in (0, 1, 2) if asked[index] and _is_ground(taker, giver, index, asked[index], basis))
+
+
+def _is_ground(taker: Sequence[Account], giver: Sequence[Account], index: int, amount: int, basis: str) -> bool:
     for account in taker:
-        for index, amount in enumerate(asked):
-            is_bound = basis == "fair share" or account.terms.of(RESOURCES[index]).quota is not None
-            if amount and is_bound and account.level[index] + amount > due(account, basis)[index]:
-                return ()
-    return tuple(
-        index
-        for index, amount in enumerate(asked)
-        if amount
-        and all(account.level[index] + amount <= due(account, basis)[index] for account in taker)
-        and all(account.level[index] > due(account, basis)[index] for account in giver)
-    )
+        if account.level[index] + amount > due(account, basis)[index]:
+            return False
+    return all(account.level[index] > due(account, basis)[index] for account in giver)
 
 
 def _stays(cycle: Cycle, giver: Giver, unit: Unit, *, basis: str, ground: int, may_cross: bool) -> bool:
@@ -317,9 +315,9 @@ def _pool_name(giver: Giver) -> str:
     return one.node.node.pool if one.node is not None else one.workload.pool
 
 
-def _is_within_limits(cycle: Cycle, giver: Giver, unit: Unit) -> bool:
+def _is_within_limits(cycle: Cycle, accounts: Sequence[Account], unit: Unit) -> bool:
     """Whether the queue, and those above it, may lose so many more pods today."""
-    for account in giver.accounts:
+    for account in accounts:
         limit = account.queue.evictions_left
         if limit is None:
             continue

@@ -11,9 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from aliquot.core.errors import AliquotError
 from aliquot.core.model import (
-    WHOLE_DEVICE_MILLI,
     Device,
     ForeignUse,
     Node,
@@ -22,23 +20,19 @@ from aliquot.core.model import (
     PodState,
     Promise,
     Queue,
-    Share,
+    QueueOrder,
     Snapshot,
     Workload,
 )
 from aliquot.core.plan import Nominate
+from aliquot.sim.occupancy import IllegalPlan, Occupancy
 from aliquot.sim.script import Cordon, Event, Happening, Job, Offer, SetQueue, Stop, Submit, Uncordon, Withhold
 
 _HOLDS = (PodState.RUNNING, PodState.RELEASING)
 _ENDS_WORK = frozenset({"lost", "xid"})
+_MICRO = 10**6
 _STRANGER = ForeignUse(pid=4711, user="stranger", mib=1024)
 """Who uses a device that is withheld as `device-in-use`."""
-
-
-class IllegalPlan(AliquotError):
-    """A plan asked for something that no cluster can do: a device given out twice, a pod that runs already."""
-
-    code = "illegal-plan"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,20 +79,72 @@ class Task:
     """All of it was told to end: what is gone waits until the last pod is gone."""
     is_stopped: bool = False
     gone: dict[str, Pod] = field(default_factory=dict)
+    first_start: datetime | None = None
+    ran: timedelta = timedelta(0)
+    """How long it has run in all, in earlier attempts."""
+    evictions: int = 0
+    rate: int = 0
+    """Milli-GPU that its pods hold."""
+    served: int = 0
+    """Milli-GPU microseconds until `served_until`."""
+    served_until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A job that ran to its end."""
+
+    workload: str
+    created: datetime
+    first_start: datetime
+    end: datetime
+    ran: timedelta
+    evictions: int
+
+
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """When work of a queue that serves the least attained service first passes into its next class, and for how long
+    it keeps its turn: as `core.model.Policy` says."""
+
+    quantum: timedelta
+    threshold: int
+    classes: int
+
+    def bound(self, attained: int) -> int | None:
+        """The milli-GPU seconds at which the next class begins; None in the last one."""
+        number = (attained // self.threshold).bit_length()
+        return self.threshold << number if number < self.classes - 1 else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """Due: a task may have passed into its next class, or its turn is over."""
+
+    workload: str
+    attempt: int
 
 
 class World:
     """Nodes, queues, tasks, promises and what is due. `snapshot` shows it; the other methods change it."""
 
-    def __init__(self, nodes: Iterable[Node], queues: Iterable[Queue], *, grace: timedelta) -> None:
+    def __init__(
+        self, nodes: Iterable[Node], queues: Iterable[Queue], *, grace: timedelta, turns: Turns | None = None
+    ) -> None:
+        """`turns`: needed where a queue serves the least attained service first."""
         self.nodes: dict[str, Node] = {node.id: node for node in nodes}
         self.queues: dict[str, Queue] = {queue.id: queue for queue in queues}
         self.tasks: dict[str, Task] = {}
         self.promises: dict[str, Promise] = {}
         self.ledger: list[Entry] = []
+        self.is_ledger_kept = True
+        self.ended: list[Ended] = []
+        """What ran to its end; whoever wants it takes it out."""
         self.counts = Counts()
         self.grace = grace
-        self._due: list[tuple[datetime, int, Event | tuple[str, int, str | None]]] = []
+        self.occupancy = Occupancy()
+        self._turns = turns
+        self._due: list[tuple[datetime, int, Event | _Turn | tuple[str, int, str | None]]] = []
         self._sequence = 0
 
     # What is.
@@ -106,9 +152,9 @@ class World:
     def snapshot(self) -> Snapshot:
         """Everything that a cycle needs."""
         return Snapshot(
-            nodes=tuple(self.nodes[id] for id in sorted(self.nodes)),
-            queues=tuple(self.queues[id] for id in sorted(self.queues)),
-            workloads=tuple(self.tasks[id].workload for id in sorted(self.tasks)),
+            nodes=tuple(self.nodes.values()),
+            queues=tuple(self.queues.values()),
+            workloads=tuple([task.workload for task in self.tasks.values()]),
             promises=tuple(self.promises[id] for id in sorted(self.promises)),
         )
 
@@ -131,6 +177,7 @@ class World:
         other.nodes, other.queues, other.promises = dict(self.nodes), dict(self.queues), dict(self.promises)
         other.tasks = {id: dataclasses.replace(task, gone=dict(task.gone)) for id, task in self.tasks.items()}
         other.ledger, other._due = list(self.ledger), list(self._due)
+        other.ended, other.occupancy = list(self.ended), self.occupancy.twin()
         other.counts = dataclasses.replace(self.counts, waits=dict(self.counts.waits))
         return other
 
@@ -148,12 +195,14 @@ class World:
             if isinstance(what, Event):
                 self.counts.outside_changes += 1
                 self.happen(what.what, at)
+            elif isinstance(what, _Turn):
+                self._turn_over(what, at)
             else:
                 self._come_due(*what, at)
 
     def forget_outside(self) -> None:
         """Nothing more happens from outside and no job ends by itself: only what was told to end is still going."""
-        self._due = [entry for entry in self._due if not isinstance(entry[2], Event) and entry[2][2] is not None]
+        self._due = [entry for entry in self._due if isinstance(entry[2], tuple) and entry[2][2] is not None]
         heapq.heapify(self._due)
         for task in self.tasks.values():
             task.job = dataclasses.replace(task.job, run_time=None)
@@ -164,7 +213,9 @@ class World:
             case Submit(job):
                 self.counts.submitted += 1
                 workload = dataclasses.replace(job.workload, created=now)
-                self.tasks[workload.id] = Task(job=job, workload=workload)
+                self.tasks[workload.id] = Task(
+                    job=job, workload=workload, served=workload.attained_milli_seconds * _MICRO
+                )
             case Stop(workload_id):
                 if workload_id in self.tasks:
                     self._stop(self.tasks[workload_id], now)
@@ -191,9 +242,13 @@ class World:
             return
         if pod.state is not PodState.PENDING or task.is_ending:
             raise IllegalPlan(f"{pod.id} is {pod.state} and cannot be bound")
-        self._set_pod(task, dataclasses.replace(pod, state=PodState.RUNNING, node=place.node, shares=place.shares))
-        self._log(task, place.shares, place.pod, now, sign=1)
-        self._refuse_overuse(place.node)
+        node = self.nodes.get(place.node)
+        if node is None:
+            raise IllegalPlan(f"there is no node {place.node}")
+        placed = dataclasses.replace(pod, state=PodState.RUNNING, node=place.node, shares=place.shares)
+        self._set_pod(task, placed)
+        self._log(task, placed, now, sign=1)
+        self.occupancy.take(placed, node)
         if task.workload.started is None and _running(task.workload) >= task.workload.min_pods:
             self._start(task, now)
 
@@ -210,6 +265,7 @@ class World:
         self.counts.evicted_pods += len(victims)
         if left == 0:
             self.counts.evicted_workloads += 1
+            task.evictions += 1
             self._save(task, now)
             task.is_ending = True
         for pod in victims:
@@ -249,11 +305,14 @@ class World:
         elif not task.is_ending and task.job.run_time is not None:
             self.counts.outside_changes += 1
             self.counts.finished += 1
-            self._remove(task, now)
+            self._remove(task, now, is_done=True)
 
     def _start(self, task: Task, now: datetime) -> None:
         self.counts.started += 1
         task.workload = dataclasses.replace(task.workload, started=now)
+        task.first_start = task.first_start or now
+        if self._is_served_in_turns(task) and self._turns is not None:
+            self._push(now + self._turns.quantum, _Turn(task.workload.id, task.attempt))
         if task.job.run_time is not None:
             self._push(now + task.job.run_time - task.saved, (task.workload.id, task.attempt, None))
 
@@ -262,6 +321,7 @@ class World:
         step = task.job.checkpoint_every
         kept = done // step * step if step else timedelta(0)
         task.saved += kept
+        task.ran += done
         self.counts.lost_time += done - kept
 
     def _release(self, task: Task, pod: Pod, now: datetime) -> None:
@@ -274,7 +334,7 @@ class World:
         pod = _pod(task, pod_id)
         if pod.state is not PodState.RELEASING:
             return
-        self._log(task, pod.shares, pod.id, now, sign=-1)
+        self._log(task, pod, now, sign=-1)
         fresh = dataclasses.replace(pod, state=PodState.PENDING, node=None, shares=(), release_due=None)
         if not task.is_ending:
             self._set_pod(task, fresh)
@@ -288,7 +348,10 @@ class World:
             self._remove(task, now)
             return
         pods = sorted((*others, *task.gone.values()), key=lambda pod: pod.index)
-        task.workload = dataclasses.replace(task.workload, pods=tuple(pods), started=None)
+        served = task.served // _MICRO
+        task.workload = dataclasses.replace(
+            task.workload, pods=tuple(pods), started=None, attained_milli_seconds=served
+        )
         task.gone, task.is_ending, task.attempt = {}, False, task.attempt + 1
 
     def _stop(self, task: Task, now: datetime) -> None:
@@ -323,16 +386,21 @@ class World:
             for pod in hit:
                 self._pod_gone(task, pod.id, now)
 
-    def _remove(self, task: Task, now: datetime) -> None:
-        for pod in task.workload.pods:
+    def _remove(self, task: Task, now: datetime, *, is_done: bool = False) -> None:
+        workload = task.workload
+        if is_done and workload.started is not None:
+            ran = task.ran + (now - workload.started)
+            first = task.first_start or workload.started
+            self.ended.append(Ended(workload.id, workload.created, first, now, ran, task.evictions))
+        for pod in workload.pods:
             if pod.state in _HOLDS:
-                self._log(task, pod.shares, pod.id, now, sign=-1)
+                self._log(task, pod, now, sign=-1)
         del self.tasks[task.workload.id]
         self.promises.pop(task.workload.id, None)
 
     # Smaller things.
 
-    def _push(self, at: datetime, what: Event | tuple[str, int, str | None]) -> None:
+    def _push(self, at: datetime, what: Event | _Turn | tuple[str, int, str | None]) -> None:
         self._sequence += 1
         heapq.heappush(self._due, (at, self._sequence, what))
 
@@ -351,33 +419,47 @@ class World:
             devices = tuple(_with_reason(device, device_id, withheld) for device in node.devices)
             self.nodes[node.id] = dataclasses.replace(node, devices=devices)
 
-    def _log(self, task: Task, shares: Iterable[Share], pod_id: str, now: datetime, *, sign: int) -> None:
-        self.ledger.extend(Entry(now, task.workload.id, pod_id, share.device, sign * share.milli) for share in shares)
+    def _log(self, task: Task, pod: Pod, now: datetime, *, sign: int) -> None:
+        """A pod takes (1) its place or gives it back (-1): ledger, what is held, and GPU time of its workload."""
+        if sign < 0 and pod.node is not None:
+            self.occupancy.give(pod, pod.node)
+        self._count_service(task, now)
+        task.rate += sign * sum(share.milli for share in pod.shares)
+        if sign > 0 and self._is_served_in_turns(task):
+            self._await_next_class(task, now)
+        if self.is_ledger_kept:
+            self.ledger.extend(
+                Entry(now, task.workload.id, pod.id, share.device, sign * share.milli) for share in pod.shares
+            )
 
-    def _refuse_overuse(self, node_id: str) -> None:
-        """Raise IllegalPlan where more is held of a node or of one of its devices than it has."""
-        node = self.nodes.get(node_id)
-        if node is None:
-            raise IllegalPlan(f"there is no node {node_id}")
-        here = [
-            pod
-            for task in self.tasks.values()
-            for pod in task.workload.pods
-            if pod.state in _HOLDS and pod.node == node_id
-        ]
-        shares = [share for pod in here for share in pod.shares]
-        portions = [share for pod in here if pod.request.gpu and pod.request.gpu.milli for share in pod.shares]
-        for device in node.devices:
-            mib = sum(share.mib for share in shares if share.device == device.id)
-            milli = sum(share.milli for share in portions if share.device == device.id)
-            if mib > device.memory_mib or milli > WHOLE_DEVICE_MILLI:
-                raise IllegalPlan(f"{device.id} offers {device.memory_mib} MiB, and {mib} MiB ({milli} milli) are held")
-        if stray := {share.device for share in shares} - {device.id for device in node.devices}:
-            raise IllegalPlan(f"{node_id} has no {', '.join(sorted(stray))}")
-        milli_cpus = sum(pod.request.milli_cpus for pod in here)
-        memory = sum(pod.request.memory_bytes for pod in here)
-        if milli_cpus > node.milli_cpus or memory > node.memory_bytes or len(here) > node.max_pods:
-            raise IllegalPlan(f"{node_id} is over-used: {milli_cpus} milli-CPU, {memory} bytes, {len(here)} pods")
+    # Turns.
+
+    def _is_served_in_turns(self, task: Task) -> bool:
+        queue = self.queues.get(task.workload.queue)
+        return self._turns is not None and queue is not None and queue.order is QueueOrder.LEAST_ATTAINED_SERVICE
+
+    def _count_service(self, task: Task, now: datetime) -> None:
+        if task.rate:
+            task.served += task.rate * ((now - (task.served_until or now)) // timedelta(microseconds=1))
+        task.served_until = now
+
+    def _await_next_class(self, task: Task, now: datetime) -> None:
+        bound = None if self._turns is None else self._turns.bound(task.served // _MICRO)
+        if bound is not None and task.rate:
+            micros = -(-(bound * _MICRO - task.served) // task.rate)
+            self._push(now + timedelta(microseconds=micros), _Turn(task.workload.id, task.attempt))
+
+    def _turn_over(self, turn: _Turn, now: datetime) -> None:
+        """The snapshot tells the service of what runs only when its class changes, so that all else stays as it is."""
+        task = self.tasks.get(turn.workload)
+        if task is None or task.attempt != turn.attempt or not task.rate or self._turns is None:
+            return
+        before = self._turns.bound(task.workload.attained_milli_seconds)
+        self._count_service(task, now)
+        served = task.served // _MICRO
+        if self._turns.bound(served) != before:
+            task.workload = dataclasses.replace(task.workload, attained_milli_seconds=served)
+            self._await_next_class(task, now)
 
 
 def _pod(task: Task, pod_id: str) -> Pod:
