@@ -62,6 +62,9 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "ledger": Entry("ledger:ledger", "Check that what is held adds up."),
         "audit": Entry("audit:audit", "Show who changed what."),
     },
+    "Study": {
+        "scenario": Entry("scenario:scenario", "Run small clusters out of files, and check what comes out."),
+    },
     "Shell": {
         "completion": Entry("completion:completion", "Print the completion script for bash, zsh or fish."),
     },

@@ -1,11 +1,16 @@
-"""`aliquot up` and `aliquot doctor`: the only door from the command line to the server.
+"""`aliquot up`, `aliquot doctor`, and what else runs without a server: the only door from the command line to `app`.
 
 The server is heavy to load, so it is imported when it is wanted and not when its options are read.
 """
 
+from typing import TYPE_CHECKING
+
 import click
 
 from aliquot.cli import exits, output
+
+if TYPE_CHECKING:
+    from aliquot.wire.scenario import outcome, shape
 
 # `settings` of app has the same defaults; they are named here so that `--help` loads none of the server.
 PORT = 8265
@@ -48,3 +53,17 @@ def doctor(context: click.Context, data: str | None) -> None:
             rows.append(["", "", f"→ {check.advice}"])
     print(output.table([output.Column("STATE"), output.Column("CHECK"), output.Column("FOUND")], rows))
     context.exit(exits.FAILED if any(check.state == "problem" for check in found) else exits.OK)
+
+
+def run_scenario(given: "shape.Scenario") -> "outcome.Outcome":
+    """What comes out of a scenario."""
+    from aliquot.app import scenario
+
+    return scenario.run(given)
+
+
+def check_scenario(given: "shape.Scenario") -> list[tuple[str, str, str]]:
+    """What a scenario expects and does not come out: what, what was wanted, what there is."""
+    from aliquot.app import scenario
+
+    return [(one.what, one.wanted, one.got) for one in scenario.check(given)]

@@ -7,6 +7,7 @@ than MAX_BYTES are refused with the line; numbers keep their spelling where text
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+
 import yaml
 
 from aliquot.core import errors
