@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from aliquot.core.plan import Plan
-from tests.laws import amounts_laws, eviction_laws, reason_laws, sameness
+from tests.laws import amounts_laws, eviction_laws, reason_laws, sameness, suggestion_laws
 from tests.laws.case import Case
 from tests.laws.worlds import World
 
@@ -15,7 +15,7 @@ Law = Callable[[Case], int]
 
 PLAIN: tuple[Law, ...] = (*amounts_laws.LAWS, *eviction_laws.LAWS, *reason_laws.LAWS)
 """Laws that look at one plan only."""
-LAWS: tuple[Law, ...] = (*PLAIN, *sameness.LAWS, *reason_laws.SUGGESTIONS)
+LAWS: tuple[Law, ...] = (*PLAIN, *sameness.LAWS, *suggestion_laws.LAWS)
 """All laws of a single cycle."""
 
 

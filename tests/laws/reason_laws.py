@@ -419,4 +419,3 @@ _JUDGES: dict[Code, Judge] = {
 }
 
 LAWS: tuple[Callable[[Case], int], ...] = (every_reason_is_true,)
-SUGGESTIONS: tuple[Callable[[Case], int], ...] = ()
