@@ -32,11 +32,16 @@ class Verdict:
 
 def judge(world: World, laws: Iterable[Law] = LAWS) -> Verdict:
     """Plan a world and judge the plan. Raises LawBroken."""
-    case = Case(world, sameness.plan_of(world))
+    case = case_of(world)
     verdict = judge_plan(case, laws)
     if case.plan.steps and not case.plan.is_cut_off:
         verdict.add(_judge_cut_off(case))
     return verdict
+
+
+def case_of(world: World) -> Case:
+    """A world with what the engine plans for it."""
+    return Case(world, sameness.plan_of(world))
 
 
 def judge_plan(case: Case, laws: Iterable[Law] = PLAIN) -> Verdict:

@@ -92,7 +92,8 @@ def _fault(facts: Facts, wait: Wait) -> str | None:
         if blocker.workload is not None and blocker.workload not in case.workloads:
             return f"{blocker} is not there"
     if any(hold.workload.id == workload.id for hold in case.promised):
-        return None if code is Code.WAITING_FOR_RELEASE else "it has a promise"
+        may_say = {Code.WAITING_FOR_RELEASE, *([Code.BUDGET] if case.plan.is_cut_off else [])}
+        return None if code in may_say else "it has a promise"
     if code in OWN:
         return _fault_of_own(facts, workload, code)
     if any(pod.state is PodState.RELEASING for pod in workload.pods):

@@ -59,7 +59,7 @@ def _plan_after(case: Case, changes: list[Change]) -> Plan:
 
 
 def _is_served(plan: Plan, id: str) -> bool:
-    return any(one.workload == id for one in (*plan.binds, *plan.nominates))
+    return id in {one.workload for one in plan.binds} | {one.workload for one in plan.nominates}
 
 
 # All kinds, by a few of each.
