@@ -13,16 +13,18 @@ from aliquot.core.model import (
     WHOLE_DEVICE_MILLI,
     Budget,
     Device,
+    Node,
     Place,
     Pod,
     PodState,
     Promise,
+    Queue,
     Snapshot,
     Workload,
 )
 from aliquot.core.plan import Evict, Nominate, Plan, Rule
 from aliquot.wire.scenario.outcome import NodeEnd, PodEnd
-from aliquot.wire.scenario.shape import OnEvict, Status
+from aliquot.wire.scenario.shape import NodeChange, OnEvict, QueueChange, Status, Step
 
 _HOLDS = frozenset({PodState.RUNNING, PodState.RELEASING})
 _OVER = frozenset({PodState.SUCCEEDED, PodState.FAILED})
@@ -71,6 +73,36 @@ class Stage:
         self._promises = {one.workload: self._promise(one) for one in plan.nominates}
         self._mark_stale()
         return before != (self._workloads, self._promises, self._queues)
+
+    def keep_back(self, workloads: Iterable[str]) -> None:
+        """These are not there yet."""
+        self._absent.update(workloads)
+
+    def advance(self, now: datetime, step: Step) -> None:
+        """Let time pass, then do what happens from outside. Work whose stated run time is over ends."""
+        passed, self.now = now - self.now, now
+        for workload in tuple(self._workloads.values()):
+            held = sum(share.milli for pod in workload.pods if pod.state in _HOLDS for share in pod.shares)
+            if passed and held:
+                attained = workload.attained_milli_seconds + int(held * (passed / timedelta(seconds=1)))
+                self._put(replace(workload, attained_milli_seconds=attained))
+            if workload.started and workload.max_run_time and workload.started + workload.max_run_time <= now:
+                for pod in workload.pods:
+                    self._finish(workload.id, pod.id, PodState.FAILED)
+        for position, workload_id in enumerate(step.submitted):
+            self._absent.discard(workload_id)
+            created = now + position * timedelta(microseconds=1)
+            self._put(replace(self._workloads[workload_id], created=created))
+        for workload_id in step.removed:
+            self._remove(workload_id)
+        for pod_id, status in step.ended.items():
+            owner = next(one for one in self._workloads.values() if any(pod.id == pod_id for pod in one.pods))
+            self._finish(owner.id, pod_id, PodState(str(status)))
+        for name, change in step.nodes.items():
+            self._nodes[name] = _changed_node(self._nodes[name], change)
+        for name, changed in step.queues.items():
+            self._queues[name] = _changed_queue(self._queues[name], changed)
+        self._mark_stale()
 
     def ends_of(self, plan: Plan) -> dict[str, PodEnd]:
         """What has become of each pod by a plan that is not carried out yet."""
@@ -142,6 +174,17 @@ class Stage:
         runs = any(one.state in _HOLDS for one in pods)
         self._put(replace(workload, pods=pods, started=workload.started if runs else None))
 
+    def _finish(self, id: str, pod: str, state: PodState) -> None:
+        """A pod that is not over yet ends by itself."""
+        workload = self._workloads[id]
+        pods = tuple(_over(one, state) if one.id == pod and one.state not in _OVER else one for one in workload.pods)
+        self._put(replace(workload, pods=pods))
+
+    def _remove(self, id: str) -> None:
+        for pod in self._workloads.pop(id).pods:
+            self._gone[pod.id] = None
+        self._promises.pop(id, None)
+
     def _promise(self, one: Nominate) -> Promise:
         before = self._promises.get(one.workload)
         made = before.made if before is not None and before.due == one.due else self.now
@@ -171,6 +214,31 @@ def _bound(place: Place) -> Callable[[Pod], Pod]:
         return replace(pod, state=PodState.RUNNING, node=place.node, shares=place.shares)
 
     return bind
+
+
+def _over(pod: Pod, state: PodState) -> Pod:
+    return replace(pod, state=state, node=None, shares=(), release_due=None, is_stuck=False)
+
+
+def _changed_node(node: Node, change: NodeChange) -> Node:
+    return replace(
+        node,
+        is_cordoned=_or(given=change.is_cordoned, before=node.is_cordoned),
+        is_drained=_or(given=change.is_drained, before=node.is_drained),
+        is_ready=_or(given=change.is_ready, before=node.is_ready),
+    )
+
+
+def _changed_queue(queue: Queue, change: QueueChange) -> Queue:
+    return replace(
+        queue,
+        is_held=_or(given=change.is_held, before=queue.is_held),
+        is_drained=_or(given=change.is_drained, before=queue.is_drained),
+    )
+
+
+def _or(*, given: bool | None, before: bool) -> bool:
+    return before if given is None else given
 
 
 def _waiting(pod: Pod) -> Pod:

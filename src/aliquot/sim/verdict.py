@@ -1,12 +1,11 @@
 """Compares what came out of a scenario with what its file expects."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from aliquot.core import quantities
-from aliquot.core.model import Workload
 from aliquot.wire.scenario.outcome import Cycle, NodeEnd, Outcome, PodEnd
-from aliquot.wire.scenario.shape import Expectation, Expected, ExpectedNode, Mode, Status
+from aliquot.wire.scenario.shape import Expectation, Expected, ExpectedNode, Mode, Scenario, Status
 
 _SETTLED = {Status.BOUND: Status.RUNNING, Status.EVICTED: Status.PENDING, Status.NOMINATED: Status.PENDING}
 
@@ -20,10 +19,15 @@ class Missed:
     got: str
 
 
-def missed(expect: Expectation, outcome: Outcome, workloads: Iterable[Workload], *, mode: Mode) -> list[Missed]:
+def missed(expect: Expectation, outcome: Outcome, scenario: Scenario, *, where: str = "") -> list[Missed]:
     """All expectations that were missed, in the order of the file's shape."""
-    is_settled = mode is Mode.SETTLE
-    members = {workload.id: [pod.id for pod in workload.pods] for workload in workloads}
+    found = _missed(expect, outcome, scenario)
+    return [replace(one, what=f"{where}{one.what}") for one in found] if where else found
+
+
+def _missed(expect: Expectation, outcome: Outcome, scenario: Scenario) -> list[Missed]:
+    is_settled = scenario.mode is Mode.SETTLE
+    members = {workload.id: [pod.id for pod in workload.pods] for workload in scenario.snapshot.workloads}
     found: list[Missed] = []
     for name, want in expect.workloads.items():
         found += _ends(f"workload {name}", members[name], want, ends=outcome.pods, is_settled=is_settled)
@@ -46,7 +50,9 @@ def _ends(
     found: list[Missed] = []
     for name in pods:
         end, of = ends[name], what if len(pods) == 1 else f"{what}, pod {name}"
-        is_same = want.status is None or _counted(end.status, is_settled) == _counted(want.status, is_settled)
+        is_same = want.status is None or _counted(end.status, is_settled=is_settled) == _counted(
+            want.status, is_settled=is_settled
+        )
         if want.status is not None and not is_same:
             found.append(Missed(f"{of}: status", str(want.status), str(end.status)))
         node = end.place.node if end.place else None
@@ -58,7 +64,7 @@ def _ends(
     return found
 
 
-def _counted(status: Status, is_settled: bool) -> Status:  # noqa: FBT001 - how it is counted
+def _counted(status: Status, *, is_settled: bool) -> Status:
     return _SETTLED.get(status, status) if is_settled else status
 
 

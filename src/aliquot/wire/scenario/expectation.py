@@ -1,9 +1,11 @@
 """What a scenario expects to come out."""
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import get_args
 
-from aliquot.core import plan
+from aliquot.core import change, plan
 from aliquot.wire.scenario import fields
 from aliquot.wire.scenario.fields import Fields, Version
 from aliquot.wire.scenario.shape import Expectation, Expected, ExpectedEviction, ExpectedNode, Status
@@ -17,6 +19,14 @@ NODE = fields.keys("idleGpus releasingGpus")
 COUNTS = fields.keys("binds evictions nominations")
 EVICTION = fields.keys("", "for rule")
 DOES: Mapping[str, str] = {"binds": "bind", "evictions": "evict", "nominations": "nominate"}
+
+
+def kind_of(change_type: type) -> str:
+    """The kind of a change as an expectation names it: `set-gpu`, `offer-device`."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "-", change_type.__name__).lower()
+
+
+SUGGESTIONS = ("none", *sorted(kind_of(kind) for kind in get_args(change.Change)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +63,7 @@ def read(top: Fields, known: Known, version: Version) -> Expectation:
             for name, data, path in _entries(one, "evictions", known.pods, noun="pod")
         },
         suggestions={
-            name: fields.as_text(data, path)
+            name: fields.as_choice(data, SUGGESTIONS, path)
             for name, data, path in _entries(one, "suggestions", known.workloads, noun="workload")
         },
         is_cut_off=one.flag("cutOff", default=False) if one.has("cutOff") else None,

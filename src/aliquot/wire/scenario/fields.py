@@ -112,6 +112,18 @@ class Fields:
         value = self.data.get(key)
         return None if value is None else as_span(value, self.at(key))
 
+    def offset(self, key: str, default: timedelta) -> timedelta:
+        """A span of time before (negative) or after an instant."""
+        value = self.data.get(key)
+        return default if value is None else as_span(value, self.at(key), is_signed=True)
+
+    def past(self, key: str) -> timedelta:
+        """The span from now to an instant that is not in the future; zero or negative."""
+        span = self.offset(key, timedelta())
+        if span > timedelta():
+            refuse(self.at(key), f"{shown(self.data[key])} is in the future", valid=("-60s", "0s"))
+        return span
+
     def milli(self, key: str, default: int = 0) -> int:
         """Thousandths of a core or a device, or of anything that is counted so."""
         value = self.data.get(key)

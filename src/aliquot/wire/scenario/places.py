@@ -5,7 +5,7 @@ are two. What does not fit is refused with the pod.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from aliquot.core import fitting, mig
 from aliquot.core.model import WHOLE_DEVICE_MILLI, Device, GpuRequest, Node, PodRequest, Share, Sharing
@@ -14,7 +14,7 @@ from aliquot.wire.scenario.nodes import NodePart
 from aliquot.wire.scenario.pods import PodPart
 
 
-def assign(parts: Iterable[PodPart], nodes: Mapping[str, NodePart]) -> dict[str, tuple[Share, ...]]:
+def assign(parts: Iterable[PodPart], desks: "Mapping[str, Desk]") -> dict[str, tuple[Share, ...]]:
     """The shares of every pod that holds a place, by its id. Pods that name their devices choose first."""
     by_node: dict[str, list[PodPart]] = {}
     for part in parts:
@@ -22,8 +22,7 @@ def assign(parts: Iterable[PodPart], nodes: Mapping[str, NodePart]) -> dict[str,
             by_node.setdefault(part.pod.node, []).append(part)
     found: dict[str, tuple[Share, ...]] = {}
     for name, held in by_node.items():
-        node = fields.find(name, nodes, f"{held[0].path}.node", noun="node")
-        desk = Desk(node)
+        desk = fields.find(name, desks, f"{held[0].path}.node", noun="node")
         for part in held:
             desk.seat(part)
         for part in sorted(held, key=lambda part: part.devices is None):
@@ -148,6 +147,21 @@ class Desk:
         if found is None:
             fields.refuse(f"{part.path}.node", f"node {self._node.id!r} has no device left for this pod")
         return found
+
+    def promised(self, gpu: GpuRequest, part: PodPart) -> tuple[Share, ...]:
+        """The shares of a place that is promised: of the devices that are named, whoever holds them now, else of free
+        ones, which are taken."""
+        if part.devices is None:
+            return self.shares(gpu, part)
+        uses = self._named(gpu, part, part.devices)
+        found = [share for use in uses if (share := Use(use.device).share(gpu, None)) is not None]
+        if len(found) < gpu.devices:
+            fields.refuse(f"{part.path}.devices", "the pod does not fit there, even when nothing else is there")
+        if part.starts is None:
+            return tuple(found)
+        if gpu.profile is None or len(part.starts) != len(found):
+            fields.refuse(f"{part.path}.starts", f"one for each of {gpu.devices} MIG instances is needed")
+        return tuple(replace(share, start=start) for share, start in zip(found, part.starts, strict=True))
 
     def _lacking(self, request: PodRequest) -> str:
         room = self._room

@@ -30,10 +30,8 @@ GPU = fields.keys(
 )
 TOLERATION = fields.keys("", "key value effect")
 SPREAD = fields.keys("", "labels topologyKey maxSkew")
-REQUEST = fields.keys(
-    "",
-    "gpu cpu memory nodes labels podAffinity podAntiAffinity tolerations selector spread hostPorts resources",
-)
+_REQUEST = "gpu cpu memory nodes labels podAffinity podAntiAffinity tolerations selector spread hostPorts resources"
+REQUEST = fields.keys("", _REQUEST).two
 _PLAIN = frozenset({"name", "group", "priority", "state", "node", "gpu", "devices", "cpu", "memory"})
 """A pod with no other keys asks for GPU, CPU and memory alone; most of a large scenario are so."""
 
@@ -139,8 +137,12 @@ def read(one: Fields, index: int, *, request: PodRequest, now: datetime) -> PodP
         is_stuck=state == "stuck-releasing",
         unmet=one.text("unmet"),
     )
-    starts = tuple(fields.as_whole(data, path) for data, path in one.items("starts")) if one.has("starts") else None
-    return PodPart(pod, one.path, one.words("devices") if one.has("devices") else None, starts)
+    return PodPart(pod, one.path, one.words("devices") if one.has("devices") else None, starts_of(one))
+
+
+def starts_of(one: Fields) -> tuple[int, ...] | None:
+    """The memory slices at which MIG instances begin; None if they are not given."""
+    return tuple(fields.as_whole(data, path) for data, path in one.items("starts")) if one.has("starts") else None
 
 
 def gpu(one: Fields, version: Version) -> GpuRequest | None:

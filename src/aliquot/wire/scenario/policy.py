@@ -39,9 +39,7 @@ def read(top: Fields, version: Version) -> Policy:
         placement_by_pool=by_pool,
         actions=_actions(top),
         max_consolidation_victims=victims,
-        stale_grace=fields.as_span(one.data["staleGangGrace"], one.at("staleGangGrace"), is_signed=True)
-        if one.has("staleGangGrace")
-        else _PRODUCT.stale_grace,
+        stale_grace=one.offset("staleGangGrace", _PRODUCT.stale_grace),
         usage_weight=(weight.numerator, weight.denominator) if weight is not None else _PRODUCT.usage_weight,
         service_quantum=one.span("serviceQuantum", _PRODUCT.service_quantum),
         service_threshold=_PRODUCT.service_threshold if threshold is None else int(threshold * _MILLI_SECONDS),

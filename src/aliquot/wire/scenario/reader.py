@@ -4,13 +4,24 @@ Promises: the whole file is read before anything is used; what is wrong is said 
 valid. A file of many thousand workloads should be JSON: YAML is read by a reader made for small ones.
 """
 
-from collections.abc import Iterable
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from aliquot.core import errors
-from aliquot.core.model import DEFAULT_POOL, Queue, Snapshot
+from aliquot.core.model import DEFAULT_POOL, Policy, Snapshot
 from aliquot.wire import documents
-from aliquot.wire.scenario import expectation, fields, nodes, policy, queues, workloads
+from aliquot.wire.scenario import (
+    expectation,
+    fields,
+    nodes,
+    places,
+    pods,
+    policy,
+    queues,
+    standing,
+    steps,
+    workloads,
+)
 from aliquot.wire.scenario.fields import Fields, Version
 from aliquot.wire.scenario.shape import Mode, OnEvict, Scenario
 
@@ -46,7 +57,27 @@ def parse(data: object) -> Scenario:
         fields.refuse("", "a scenario is an object, keys and values", valid=("format", "name", "nodes", "queues"))
     version = _version(data)
     top = Fields(data, "", SCENARIO, version)
-    now = _now(top)
+    now, rules = _now(top), policy.read(top, version)
+    snapshot = _snapshot(top, version, now=now, rules=rules)
+    known = expectation.Known(
+        workloads={workload.id for workload in snapshot.workloads},
+        pods={pod.id for workload in snapshot.workloads for pod in workload.pods},
+        nodes={node.id for node in snapshot.nodes},
+    )
+    return Scenario(
+        name=top.text("name", "a scenario"),
+        now=now,
+        snapshot=snapshot,
+        policy=rules,
+        mode=top.choice("mode", tuple(Mode), Mode.SETTLE),
+        max_cycles=top.whole("maxCycles", MAX_CYCLES, least=1),
+        on_evict=top.choice("onEvict", tuple(OnEvict), OnEvict.REQUEUE),
+        steps=steps.read(top, steps.Stock(snapshot, known), version),
+        expect=expectation.read(top, known, version),
+    )
+
+
+def _snapshot(top: Fields, version: Version, *, now: datetime, rules: Policy) -> Snapshot:
     parts = nodes.read_nodes(top, version)
     pools = sorted({DEFAULT_POOL, *(part.node.pool for part in parts.values())})
     tree = queues.read(top, version, now=now, pools=pools)
@@ -57,28 +88,23 @@ def parse(data: object) -> Scenario:
         queues=tree,
         inner_queues=queues.inner(tree),
         topologies=nodes.read_topologies(top, version),
-        pools=_named_pools(pools, tree.values()),
+        pools=frozenset((*pools, *(pool for queue in tree.values() for pool in queue.terms))),
     )
-    snapshot = Snapshot(
+    desks = {name: places.Desk(part) for name, part in parts.items()}
+    requests = pods.Requests(version, parts)
+    found = Snapshot(
         nodes=tuple(part.node for part in parts.values()),
         queues=tuple(tree.values()),
-        workloads=workloads.read(top, around),
+        workloads=workloads.read(top, around, requests=requests, desks=desks),
         topologies=tuple(around.topologies.values()),
     )
-    known = expectation.Known(
-        workloads={workload.id for workload in snapshot.workloads},
-        pods={pod.id for workload in snapshot.workloads for pod in workload.pods},
-        nodes=parts.keys(),
-    )
-    return Scenario(
-        name=top.text("name", "a scenario"),
-        now=now,
-        snapshot=snapshot,
-        policy=policy.read(top, version),
-        mode=top.choice("mode", tuple(Mode), Mode.SETTLE),
-        max_cycles=top.whole("maxCycles", MAX_CYCLES, least=1),
-        on_evict=top.choice("onEvict", tuple(OnEvict), OnEvict.REQUEUE),
-        expect=expectation.read(top, known, version),
+    if version == 1:
+        return found
+    return replace(
+        found,
+        promises=standing.read_promises(top, standing.Scene(version, now, found, rules, desks)),
+        budgets=standing.read_budgets(top, version, snapshot=found),
+        recent=standing.read_recent(top, version, requests=requests),
     )
 
 
@@ -104,7 +130,3 @@ def _now(top: Fields) -> datetime:
     if not 1970 <= found.year <= 2500:
         fields.refuse("now", f"{fields.shown(str(found))} is far off", valid=("1970 to 2500",))
     return found.astimezone(UTC)
-
-
-def _named_pools(pools: Iterable[str], tree: Iterable[Queue]) -> frozenset[str]:
-    return frozenset((*pools, *(pool for queue in tree for pool in queue.terms)))

@@ -79,26 +79,41 @@ class Expectation:
     evictions: Mapping[str, ExpectedEviction] = field(default_factory=dict)
     """By pod, what is said of its eviction, in any cycle."""
     suggestions: Mapping[str, str] = field(default_factory=dict)
-    """The kind of change that would start a workload that waits at the end."""
+    """The kind of change that would start a workload that waits in the last cycle, or `none`."""
     is_cut_off: bool | None = None
     """Whether the budget of steps ended a cycle."""
 
 
 @dataclass(frozen=True, slots=True)
+class NodeChange:
+    """What becomes of a node. None: as it was."""
+
+    is_cordoned: bool | None = None
+    is_drained: bool | None = None
+    is_ready: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QueueChange:
+    """What becomes of a queue. None: as it was."""
+
+    is_held: bool | None = None
+    is_drained: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
-    """What happens later, after so long: changes from outside, then a cycle, or cycles until nothing changes."""
+    """At an instant, so long after the first: changes from outside, then a cycle, or cycles until nothing changes."""
 
     at: timedelta
     ended: Mapping[str, Status] = field(default_factory=dict)
     """Pods that end by themselves, well or badly."""
-    submitted: frozenset[str] = frozenset()
+    submitted: tuple[str, ...] = ()
     """Workloads that begin to wait only now."""
-    removed: frozenset[str] = frozenset()
-    cordoned: Mapping[str, bool] = field(default_factory=dict)
-    drained: Mapping[str, bool] = field(default_factory=dict)
-    ready: Mapping[str, bool] = field(default_factory=dict)
-    held: Mapping[str, bool] = field(default_factory=dict)
-    drained_queues: Mapping[str, bool] = field(default_factory=dict)
+    removed: tuple[str, ...] = ()
+    """Workloads that are deleted, with what they hold."""
+    nodes: Mapping[str, NodeChange] = field(default_factory=dict)
+    queues: Mapping[str, QueueChange] = field(default_factory=dict)
     expect: Expectation = Expectation()
 
 
@@ -113,5 +128,5 @@ class Scenario:
     mode: Mode = Mode.SETTLE
     max_cycles: int = 10
     on_evict: OnEvict = OnEvict.REQUEUE
-    steps: tuple[Step, ...] = ()
+    steps: tuple[Step, ...] = (Step(timedelta()),)
     expect: Expectation = Expectation()

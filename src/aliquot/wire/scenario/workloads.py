@@ -40,9 +40,10 @@ class Surroundings:
     pools: Collection[str]
 
 
-def read(top: Fields, around: Surroundings) -> tuple[Workload, ...]:
+def read(
+    top: Fields, around: Surroundings, *, requests: pods.Requests, desks: Mapping[str, places.Desk]
+) -> tuple[Workload, ...]:
     """All workloads, their pods with the shares that they hold."""
-    requests = pods.Requests(around.version, around.nodes)
     found: dict[str, Workload] = {}
     parts: dict[str, pods.PodPart] = {}
     for position, (data, path) in enumerate(top.items("workloads")):
@@ -52,7 +53,7 @@ def read(top: Fields, around: Surroundings) -> tuple[Workload, ...]:
         if workload.id in found:
             fields.refuse(one.at("name"), f"there are two workloads {workload.id!r}")
         found[workload.id] = workload
-    shares = places.assign(parts.values(), around.nodes)
+    shares = places.assign(parts.values(), desks)
     return tuple(_with_shares(workload, shares) for workload in found.values()) if shares else tuple(found.values())
 
 
@@ -81,7 +82,7 @@ def _workload(one: Fields, own: tuple[Pod, ...], around: Surroundings, *, positi
     tree = None if tree is None else _with_minimums(tree, own)
     _check_groups(one, own, tree)
     preemptibility = _preemptibility(one)
-    created = around.now + _past(one, "created") + position * _POSITION
+    created = around.now + one.past("created") + position * _POSITION
     runs = any(pod.state in _RUNNING for pod in own)
     priority = one.data.get("priority")
     name = one.name()
@@ -95,7 +96,7 @@ def _workload(one: Fields, own: tuple[Pod, ...], around: Surroundings, *, positi
         priority=PRIORITY if priority is None else fields.as_whole(priority, one.at("priority"), least=-(2**31)),
         is_preemptible=preemptibility == "preemptible",
         pool=_pool(one, around),
-        started=around.now + _past(one, "started") if one.has("started") else created if runs else None,
+        started=around.now + one.past("started") if one.has("started") else created if runs else None,
         not_before=around.now + one.span("notBefore") if one.has("notBefore") else None,
         max_run_time=one.span_or_none("maxRunTime"),
         gang=tree,
@@ -104,24 +105,11 @@ def _workload(one: Fields, own: tuple[Pod, ...], around: Surroundings, *, positi
         never_preempts=one.flag("neverPreempts", default=False),
         preemption_delay=one.span("preemptionDelay"),
         stale_for=one.span_or_none("staleFor"),
-        stale_grace=fields.as_span(one.data["staleGangGrace"], one.at("staleGangGrace"), is_signed=True)
-        if one.has("staleGangGrace")
-        else None,
+        stale_grace=one.offset("staleGangGrace", timedelta()) if one.has("staleGangGrace") else None,
         fallback_pools=_fallbacks(one, around),
         attained_milli_seconds=_attained(one),
-        saved=around.now + _past(one, "saved") if one.has("saved") else None,
+        saved=around.now + one.past("saved") if one.has("saved") else None,
     )
-
-
-def _past(one: Fields, key: str) -> timedelta:
-    """An instant relative to now, which is not in the future."""
-    value = one.data.get(key)
-    if value is None:
-        return timedelta()
-    span = fields.as_span(value, one.at(key), is_signed=True)
-    if span > timedelta():
-        fields.refuse(one.at(key), f"{fields.shown(value)} is in the future", valid=("-60s", "0s"))
-    return span
 
 
 def _queue(one: Fields, around: Surroundings) -> str:
