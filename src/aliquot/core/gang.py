@@ -42,6 +42,14 @@ def is_satisfied(workload: Workload, active: Collection[str]) -> bool:
     return _is_satisfied(workload.root, _counts(workload, active))
 
 
+def is_sound(workload: Workload, active: Collection[str]) -> bool:
+    """Whether it is at its minimum, and so is every group of it that runs."""
+    if workload.gang is None:
+        return is_satisfied(workload, active)
+    counts = _counts(workload, active)
+    return _is_satisfied(workload.root, counts) and _is_sound(workload.root, counts)
+
+
 def choices(workload: Workload, *, active: Collection[str], waiting: Sequence[Pod]) -> list[tuple[Pod, ...]]:
     """The sets of pods that could start next, the preferred one first; empty if the gang lacks pods.
 
@@ -107,6 +115,12 @@ def _is_satisfied(group: Group, counts: Mapping[str, int]) -> bool:
     if not group.groups:
         return counts.get(group.name, 0) >= group.minimum
     return sum(_is_satisfied(child, counts) for child in group.groups) >= group.minimum
+
+
+def _is_sound(group: Group, counts: Mapping[str, int]) -> bool:
+    if not any(counts.get(leaf) for leaf in leaves_of(group)):
+        return True
+    return _is_satisfied(group, counts) and all(_is_sound(child, counts) for child in group.groups)
 
 
 def _choices(group: Group, counts: Mapping[str, int], pods: Mapping[str, Sequence[Pod]]) -> list[list[Pod]]:

@@ -286,9 +286,7 @@ class Placer:
     ) -> list[Holding] | None:
         pool = self.world.pools[ask.pool]
         holdings: list[Holding] = []
-        for pod in (
-            pods if len(pods) == 1 else sorted(pods, key=lambda pod: (size_key(pod.request), *gang.task_key(pod)))
-        ):
+        for pod in self._hardest_first(ask.pool, pods, view) if len(pods) > 1 else pods:
             found = self.best(pool, pod.request, view, order=order, rows=rows)
             if found is None:
                 return None
@@ -296,6 +294,14 @@ class Placer:
             _take(self.world, holding, view)
             holdings.append(holding)
         return sorted(holdings, key=lambda one: gang.task_key(one.pod)) if len(pods) > 1 else holdings
+
+    def _hardest_first(self, pool: str, pods: Sequence[Pod], view: View) -> list[Pod]:
+        """Of unlike pods those of which the fewest fit first, then the largest."""
+        kinds = {pod.id: self.world.kind_of(pod.request) for pod in pods}
+        if len(set(kinds.values())) == 1:
+            return sorted(pods, key=gang.task_key)
+        fit = {kind: self.count(self.world.pools[pool], kind, view) for kind in sorted(set(kinds.values()))}
+        return sorted(pods, key=lambda pod: (fit[kinds[pod.id]], size_key(pod.request), *gang.task_key(pod)))
 
     # Scores and counts.
 
@@ -481,7 +487,7 @@ class _Gang:
         that holds most of it."""
         assert near.preferred is not None
         domains = self._pool.domains.at(near.topology, near.preferred)
-        left = _largest_first(pods)
+        left = self._placer._hardest_first(self._pool.name, pods, self._view)
         found: list[Holding] = []
         tried: set[tuple[str, ...]] = set()
         while left:
@@ -575,10 +581,6 @@ def _take(world: World, holding: Holding, view: View) -> None:
         world.promise(holding)
     else:
         world.hold(holding)
-
-
-def _largest_first(pods: Sequence[Pod]) -> list[Pod]:
-    return sorted(pods, key=lambda pod: (size_key(pod.request), *gang.task_key(pod)))
 
 
 def size_key(request: PodRequest) -> tuple[int, ...]:

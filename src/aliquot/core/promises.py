@@ -48,12 +48,13 @@ def redeem(cycle: Cycle, ask: Ask) -> bool:
         del cycle.promises[ask.id]
         cycle.bind(kept.ask, found)
         return True
-    bound = [part for part in _parts(cycle, kept) if _bind_part(cycle, kept, part)]
-    done = {one.pod.id for part in bound for one in part}
+    done = _bind_parts(cycle, kept)
     left = tuple(one for one in kept.holdings if one.pod.id not in done)
     for holding in left:
         cycle.world.promise(holding)
-    if done:
+    if not left:
+        del cycle.promises[ask.id]
+    elif done:
         rest = cycle.world.make_ask(kept.ask.workload, kept.ask.pool, tuple(one.pod for one in left), is_core=False)
         cycle.promises[ask.id] = replace(kept, ask=rest, holdings=left)
     cycle.advance(ask)
@@ -193,38 +194,41 @@ def _ends_before(cycle: Cycle, promise: Promise, rows: set[tuple[str, int]]) -> 
     return found
 
 
-def _parts(cycle: Cycle, kept: Kept) -> list[tuple[Holding, ...]]:
-    """What of a promise may be bound before the rest: the least that starts the gang; then each pod by itself."""
+def _bind_parts(cycle: Cycle, kept: Kept) -> set[str]:
+    """Bind what of a promise may start before the rest: the least that starts the gang, then a group or a pod at a
+    time; the pods that were bound."""
     workload = kept.ask.workload
-    in_place = cycle.pods_in_place(workload.id)
-    if gang.is_satisfied(workload, in_place):
-        return [(one,) for one in kept.holdings]
-    core = gang.choices(workload, active=in_place, waiting=[one.pod for one in kept.holdings])
-    if not core or len(core[0]) == len(kept.holdings):
-        return []
-    first = {pod.id for pod in core[0]}
-    together = tuple(one for one in kept.holdings if one.pod.id in first)
-    return [together, *((one,) for one in kept.holdings if one.pod.id not in first)]
+    left = {one.pod.id: one for one in kept.holdings}
+    done: set[str] = set()
+    is_growing = True
+    while is_growing and left:
+        in_place = cycle.pods_in_place(workload.id)
+        parts = gang.choices(workload, active=in_place, waiting=[one.pod for one in left.values()])
+        parts += [(one.pod,) for one in left.values() if gang.is_sound(workload, in_place | {one.pod.id})]
+        is_growing = False
+        for pods in parts:
+            part = {pod.id for pod in pods}
+            rest = [one for id, one in left.items() if id not in part]
+            if _bind_part(cycle, kept, [left[pod.id] for pod in pods], rest):
+                left = {one.pod.id: one for one in rest}
+                done |= part
+                is_growing = True
+                break
+    return done
 
 
-def _bind_part(cycle: Cycle, kept: Kept, part: tuple[Holding, ...]) -> bool:
+def _bind_part(cycle: Cycle, kept: Kept, part: Sequence[Holding], rest: Sequence[Holding]) -> bool:
     workload = kept.ask.workload
-    in_place = cycle.pods_in_place(workload.id)
-    if not gang.is_satisfied(workload, in_place | {one.pod.id for one in part}):
-        return False
-    is_core = not gang.is_satisfied(workload, in_place)
+    is_core = not gang.is_satisfied(workload, cycle.pods_in_place(workload.id))
     ask = cycle.world.make_ask(workload, kept.ask.pool, tuple(one.pod for one in part), is_core=is_core)
-    # The rest of the promise keeps its room meanwhile.
-    others = [one for one in kept.holdings if one not in part and one.pod.id not in in_place]
-    for one in others:
+    for one in rest:  # The rest of the promise keeps its room meanwhile.
         cycle.world.promise(one)
     found = cycle.placer.stay(ask, [one.place for one in part], "now")
-    for one in others:
+    for one in rest:
         cycle.world.unpromise(one)
-    if found is None:
-        return False
-    cycle.bind(ask, found)
-    return True
+    if found is not None:
+        cycle.bind(ask, found)
+    return found is not None
 
 
 def _releasing_for(cycle: Cycle, ask: Ask, holdings: Sequence[Holding]) -> list[Holding]:
