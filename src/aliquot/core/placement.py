@@ -446,40 +446,46 @@ class _Gang:
         if near is None:
             yield rows
             return
-        levels = self._pool.domains.levels_from(near.topology, preferred=near.preferred, required=near.required)
         running = self._rows_of_running(group)
-        for level in levels:
+        if near.required is not None and running:
+            rows = self._around(near.topology, near.required, running, rows)
+        for level in self._pool.domains.levels_from(near.topology, preferred=near.preferred, required=near.required):
             if level is None:
                 yield rows
-                continue
-            is_required = near.required is not None
-            yield from self._domains(near, level, pods, rows=rows, running=running if is_required else set())
+            else:
+                yield from self._domains(near, level, pods, rows=rows, running=running)
 
     def _domains(
         self, near: Near, level: str, pods: Sequence[Pod], *, rows: Rows | None, running: set[int]
     ) -> Iterable[Rows]:
-        found: list[tuple[int, tuple[str, ...], Rows]] = []
+        """The domains of a level that may hold the pods: first where pods of the gang are already, then the fullest."""
+        found: list[tuple[bool, int, tuple[str, ...], Rows]] = []
         kind = self._world.kind_of(pods[0].request)
         for domain, members in self._pool.domains.at(near.topology, level).items():
-            inside = np.array(members, np.intp)
-            if rows is not None:
-                inside = inside[np.isin(inside, rows)]
-            if not len(inside) or (running and not running <= set(members) and level == near.required):
+            inside = _inside(members, rows)
+            if not len(inside) or not self._placer.may_fit_pods(self._ask, pods, self._view, inside):
                 continue
-            if not self._placer.may_fit_pods(self._ask, pods, self._view, inside):
-                continue
-            found.append((self._placer.count(self._pool, kind, self._view, inside), domain, inside))
-        found.sort(key=lambda one: (one[0], one[1]))
-        for _, _, inside in found:
+            is_new = not running & set(members)
+            found.append((is_new, self._placer.count(self._pool, kind, self._view, inside), domain, inside))
+        found.sort(key=lambda one: one[:3])
+        for *_, inside in found:
             yield inside
 
+    def _around(self, topology: str, level: str, running: set[int], rows: Rows | None) -> Rows:
+        """The nodes of the domain in which all of its pods are that run already; none if there is no such domain."""
+        for members in self._pool.domains.at(topology, level).values():
+            if running <= set(members):
+                return _inside(members, rows)
+        return np.array([], np.intp)
+
     def _rows_of_running(self, group: Group) -> set[int]:
+        """Where the other pods of a group are, or will be."""
         leaves = set(gang.leaves_of(group))
-        running = self._placer.places_of(self._ask.id)
+        own = {pod.id for pods in self._pods.values() for pod in pods}
         return {
             one.node.row
-            for one in running
-            if one.node is not None and gang.leaf_of(self._ask.workload, one.pod) in leaves
+            for one in self._placer.places_of(self._ask.id)
+            if one.node is not None and one.pod.id not in own and gang.leaf_of(self._ask.workload, one.pod) in leaves
         }
 
     def _place_spanning(self, near: Near, pods: Sequence[Pod], rows: Rows | None) -> list[Holding] | None:
@@ -515,9 +521,7 @@ class _Gang:
         for domain, members in domains.items():
             if domain in tried:
                 continue
-            inside = np.array(members, np.intp)
-            if rows is not None:
-                inside = inside[np.isin(inside, rows)]
+            inside = _inside(members, rows)
             fitting_pods = self._placer.count(self._pool, kind, self._view, inside) if len(inside) else 0
             if not fitting_pods:
                 continue
@@ -538,6 +542,11 @@ class _Gang:
             else:
                 found += placed
         return left, found
+
+
+def _inside(members: Sequence[int], rows: Rows | None) -> Rows:
+    found: Rows = np.array(members, np.intp)
+    return found if rows is None else found[np.isin(found, rows)]
 
 
 def _kept(
