@@ -62,8 +62,8 @@ class Consolidation:
         if cycle.placer.excess(ask, ask.amounts, "later") is not None:
             return False
         if any(one.gpu is not None and one.gpu.mib is not None for one in ask.requests):
-            return cycle.placer.free_gpus(ask.pool) > 0
-        return not ask.amounts[0] or cycle.placer.free_gpus(ask.pool) >= ask.amounts[0]
+            return cycle.placer.scores.free_gpus(ask.pool) > 0
+        return not ask.amounts[0] or cycle.placer.scores.free_gpus(ask.pool) >= ask.amounts[0]
 
     def _moves(self) -> list[Unit] | None:
         """The fewest moves, over the domains in which the gang could be."""

@@ -80,7 +80,7 @@ class Search:
             return True
         most = sum(victims.most_to_give(self.cycle, giver, self.ask.amounts, _GPU) for giver in givers)
         if most < asked:
-            most += self.cycle.placer.free_gpus(self.ask.pool)
+            most += self.cycle.placer.scores.free_gpus(self.ask.pool)
         if most < asked and self.rule is Rule.RECLAIM:
             most += sum(victims.largest(giver, _GPU) for giver in givers)
         return most >= asked
@@ -297,7 +297,7 @@ class Search:
 
     def _cost(self, chosen: Sequence[Choice], givers: Sequence[Giver]) -> tuple[object, ...]:
         """What sets of victims are compared by, the smaller the better: the queue that would be served last, the
-        highest priority touched, a core or only what is above it, work lost in all, pods, age."""
+        highest priority touched, work lost in all, pods, age."""
         keys = sorted({giver.key for giver in givers}, reverse=True)
         lost = timedelta()
         for choice in chosen:
@@ -306,7 +306,6 @@ class Search:
         return (
             max(keys.index(choice.giver.key) for choice in chosen),
             max(choice.unit.workload.priority for choice in chosen),
-            any(choice.unit.is_core for choice in chosen),
             lost,
             sum(len(choice.unit.holdings) for choice in chosen),
             max(self.cycle.now - choice.unit.workload.created for choice in chosen),

@@ -1,39 +1,24 @@
 """Where pods go: which node is best for a pod, and how the pods of a gang go together.
 
-A gang is placed whole or not at all, its groups inside the domains they ask for. Nodes are compared by, the most
-significant first: taints that would rather keep the pod off, an already shared device for a share, room now before room
-that is being freed, then as the pool says (`fragmentation`, `pack`, `spread`), CPU and memory left balanced, id.
-
-For each kind of request a vector of all nodes' scores is kept and brought up to date by the nodes that changed, so that
-placing costs little more than finding the smallest number.
+A gang is placed whole or not at all, its groups inside the domains they ask for. How good a node is says
+`aliquot.core.scores`.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from aliquot.core import constraints, fitting, gang, quota, rooms, topology
+from aliquot.core import constraints, fitting, gang, quota, rooms, scores, topology
 from aliquot.core.fitting import Order
-from aliquot.core.model import Group, Near, Place, PlacementStrategy, Pod, PodRequest, Policy
+from aliquot.core.model import Group, Near, Place, Pod, PodRequest, Policy
 from aliquot.core.rooms import Holding, NodeRoom, Slot, Vector, View
+from aliquot.core.scores import Scores
 from aliquot.core.snapshot import Ask, Pool, World
 
-NO_ROOM = np.iinfo(np.int64).max
 Rows = NDArray[np.intp]
 """Nodes of a pool by their rows; as an argument None is all of them."""
-
-_MOST_WASTE = 1 << 23
-
-
-@dataclass(slots=True)
-class Index:
-    """One number per node of a pool, kept by the log of what changed."""
-
-    values: NDArray[np.int64]
-    seen: int
-    """How far the log was read."""
 
 
 @dataclass(slots=True)
@@ -44,7 +29,12 @@ class Placer:
     policy: Policy = field(default_factory=Policy)
     started: dict[str, list[Holding]] = field(default_factory=dict)
     """Places that were bound or promised in this cycle, by workload."""
+    scores: Scores = field(init=False)
     _refused: dict[tuple[object, ...], int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """The scores are those of this world and policy."""
+        self.scores = Scores(self.world, self.policy)
 
     def place(self, ask: Ask, view: View) -> list[Holding] | None:
         """Places for all pods of the ask, within the limits of its queue; the world is left as it was."""
@@ -89,14 +79,6 @@ class Placer:
         """Whether one pod fits on this node."""
         return fitting.fit(node, request, view) is not None and self.refusal(node, request, view) is None
 
-    def free_gpus(self, pool: str) -> int:
-        """Milli-GPU of a pool that nobody will hold when all that was told to end is gone."""
-
-        def free(node: NodeRoom) -> int:
-            return sum(room.part("later") for room in node.devices) if node.is_usable else 0
-
-        return int(_kept(self.world.pools[pool], "free", free).sum())
-
     def may_fit(self, ask: Ask, view: View) -> bool:
         """A sound "no": False only if the pods cannot all fit, by counting each kind of them alone."""
         if ask.alternatives:
@@ -109,28 +91,7 @@ class Placer:
         if ask.alternatives:
             return True
         pool = self.world.pools[ask.pool]
-        return all(int(self.empty_counts(pool, kind).sum()) >= pods for kind, pods in ask.kinds)
-
-    def empty_counts(self, pool: Pool, kind: int) -> NDArray[np.int64]:
-        """How many pods of a kind fit on each node when nothing runs there."""
-        request = self.world.requests[kind]
-
-        known: dict[int, int] = {}
-
-        def count(node: NodeRoom) -> int:
-            if constraints.refusal(node.node, request) is not None:
-                return 0
-            if node.kind not in known:
-                empty = rooms.node_room(node.node, row=node.row, touched=[])
-                known[node.kind] = fitting.count(empty, request, "now")
-            return known[node.kind]
-
-        key = ("empty", kind)
-        found = pool.indexes.get(key)
-        if not isinstance(found, Index):
-            found = Index(np.fromiter((count(node) for node in pool.nodes), np.int64, len(pool.nodes)), 0)
-            pool.indexes[key] = found
-        return found.values
+        return all(int(self.scores.empty_counts(pool, kind).sum()) >= pods for kind, pods in ask.kinds)
 
     def is_full(self, ask: Ask, views: Sequence[View]) -> bool:
         """Whether this shape was found to have no room in any of these views since room last grew."""
@@ -138,7 +99,7 @@ class Placer:
 
     def count(self, pool: Pool, kind: int, view: View, rows: Rows | None = None) -> int:
         """How many pods of a kind fit, looking at each node alone."""
-        values = self._counts(pool, kind, view)
+        values = self.scores.counts(pool, kind, view)
         return int(values.sum() if rows is None else values[rows].sum())
 
     def excess(self, ask: Ask, amounts: Vector, view: View) -> quota.Excess | None:
@@ -185,7 +146,7 @@ class Placer:
         """Whether a pod could have this very place."""
         if not fitting.can_hold(holding, view):
             return False
-        return holding.node is None or self._is_welcome(holding.node, holding.pod.request, view)
+        return holding.node is None or self.scores.is_welcome(holding.node, holding.pod.request, view)
 
     def best(
         self, pool: Pool, request: PodRequest, view: View, *, order: Order = "tight", rows: Rows | None = None
@@ -194,9 +155,9 @@ class Placer:
         self.world.steps += 1
         if not pool.nodes or (rows is not None and not len(rows)):
             return None
-        values = self._scores(pool, request, view, order)
+        values = self.scores.of(pool, request, view, order)
         row = int(values.argmin()) if rows is None else int(rows[values[rows].argmin()])
-        if values[row] == NO_ROOM:
+        if values[row] == scores.NO_ROOM:
             return None
         node = pool.nodes[row]
         slots = fitting.fit(node, request, view, order=order)
@@ -207,7 +168,7 @@ class Placer:
         found = constraints.refusal(node.node, request)
         if found is not None:
             return found
-        return None if self._is_welcome(node, request, view) else "affinity"
+        return None if self.scores.is_welcome(node, request, view) else "affinity"
 
     def at(self, ask: Ask, pod: Pod, *, node: NodeRoom, slots: Sequence[Slot]) -> Holding:
         """What a pod of the ask takes at a place."""
@@ -240,7 +201,7 @@ class Placer:
             rows
             for rows in sets
             if running <= set(rows.tolist())
-            and all(int(self.empty_counts(pool, kind)[rows].sum()) >= pods for kind, pods in ask.kinds)
+            and all(int(self.scores.empty_counts(pool, kind)[rows].sum()) >= pods for kind, pods in ask.kinds)
         ]
         able.sort(key=lambda rows: (-self._free_in(pool, rows), int(rows[0])))
         return [*able]
@@ -249,11 +210,8 @@ class Placer:
         return sum(room.part("later") for row in rows.tolist() for room in pool.nodes[row].devices)
 
     def _orders(self, pool: str, pods: Sequence[Pod]) -> tuple[Order, ...]:
-        is_spread = self._strategy(pool) == "spread"
+        is_spread = self.scores.strategy(pool) == "spread"
         return fitting.orders_of([pod.request for pod in pods], is_spread=is_spread)
-
-    def _strategy(self, pool: str) -> PlacementStrategy:
-        return self.policy.placement_by_pool.get(pool, self.policy.gpu_placement)
 
     def _is_fixed(self, ask: Ask) -> bool:
         workload = ask.workload
@@ -302,95 +260,6 @@ class Placer:
             return sorted(pods, key=gang.task_key)
         fit = {kind: self.count(self.world.pools[pool], kind, view) for kind in sorted(set(kinds.values()))}
         return sorted(pods, key=lambda pod: (fit[kinds[pod.id]], size_key(pod.request), *gang.task_key(pod)))
-
-    # Scores and counts.
-
-    def _is_welcome(self, node: NodeRoom, request: PodRequest, view: View) -> bool:
-        """Whether the pods that are there, or near, allow it."""
-        idle, future = self.world.neighbours(node.node.pool)
-        if view != "later" and idle.refusal(node.node, request) is not None:
-            return False
-        return view == "held" or future.refusal(node.node, request) is None
-
-    def _is_social(self, pool: Pool, request: PodRequest) -> bool:
-        """Whether other pods have a say: its score is then worked out each time."""
-        return request.is_social or (
-            bool(request.labels) and any(one.has_terms for one in self.world.neighbours(pool.name))
-        )
-
-    def _scores(self, pool: Pool, request: PodRequest, view: View, order: Order) -> NDArray[np.int64]:
-        strategy = self._strategy(pool.name)
-
-        def score(node: NodeRoom) -> int:
-            return self._score(node, request, view, order=order, strategy=strategy)
-
-        if self._is_social(pool, request):
-            return np.array(
-                [score(node) if self._is_welcome(node, request, view) else NO_ROOM for node in pool.nodes], np.int64
-            )
-        key = ("score", self.world.kind_of(request), view, order, strategy, self.policy.cpu_placement)
-        return _kept(pool, key, score, request)
-
-    def _counts(self, pool: Pool, kind: int, view: View) -> NDArray[np.int64]:
-        request = self.world.requests[kind]
-
-        def count(node: NodeRoom) -> int:
-            if constraints.refusal(node.node, request) is not None:
-                return 0
-            return fitting.count(node, request, view)
-
-        if request.anti_affinity or request.spread:
-            # Each pod that is placed changes what the next one may do: a node is counted as if only room mattered.
-            return np.array([count(node) for node in pool.nodes], np.int64)
-        return _kept(pool, ("count", kind, view), count, request)
-
-    def _score(self, node: NodeRoom, request: PodRequest, view: View, *, order: Order, strategy: str) -> int:
-        """Smaller is better; NO_ROOM if it does not fit. Packed into one number, a field after the other."""
-        if constraints.refusal(node.node, request) is not None:
-            return NO_ROOM
-        gpu = request.gpu
-        if gpu is not None and node.has_plain_devices and fitting.is_plain_whole(gpu):
-            return self._score_whole(node, request, view, strategy=strategy)
-        slots = fitting.fit(node, request, view, order=order)
-        if slots is None:
-            return NO_ROOM
-        is_share = request.gpu is not None and not request.gpu.is_whole and request.gpu.profile is None
-        opens = sum(not slot.room.sharers for slot in slots) if is_share and strategy != "spread" else 0
-        is_late = view == "later" and fitting.fit(node, request, "now", order=order) is None
-        value = min(constraints.preference(node.node, request), 7)
-        value = value << 5 | min(opens, 31)
-        value = value << 1 | is_late
-        value = value << 24 | self._waste(node, request, slots, strategy=strategy)
-        return value << 10 | _imbalance(node, request)
-
-    def _score_whole(self, node: NodeRoom, request: PodRequest, view: View, *, strategy: str) -> int:
-        """The same score for whole devices of any kind, the common case, in one pass over the devices."""
-        assert request.gpu is not None
-        if not node.is_usable or not fitting.has_node_room(node, request, view):
-            return NO_ROOM
-        free, wholes_now, wholes_later = fitting.tally(node)
-        wholes = wholes_later if view == "later" else wholes_now
-        if view == "held":
-            wholes = sum(room.is_usable and room.is_whole("held") for room in node.devices)
-        if wholes < request.gpu.devices:
-            return NO_ROOM
-        is_late = view == "later" and (
-            wholes_now < request.gpu.devices or not fitting.has_node_room(node, request, "now")
-        )
-        value = min(constraints.preference(node.node, request), 7) << 6 | is_late
-        value = value << 24 | (free if strategy != "spread" else _MOST_WASTE - free)
-        return value << 10 | _imbalance(node, request)
-
-    def _waste(self, node: NodeRoom, request: PodRequest, slots: Sequence[Slot], *, strategy: str) -> int:
-        """By the pool's strategy, from 0 (best) to 2**24."""
-        if request.gpu is None:
-            # Work without a GPU keeps off the nodes that have some.
-            left = min(node.future[0], _MOST_WASTE - 1)
-            return (_MOST_WASTE if node.devices else 0) + (
-                left if self.policy.cpu_placement == "pack" else _MOST_WASTE - 1 - max(left, 0)
-            )
-        free = sum(room.part("later") for room in node.devices)
-        return free if strategy != "spread" else _MOST_WASTE - free
 
 
 class _Gang:
@@ -547,42 +416,6 @@ class _Gang:
 def _inside(members: Sequence[int], rows: Rows | None) -> Rows:
     found: Rows = np.array(members, np.intp)
     return found if rows is None else found[np.isin(found, rows)]
-
-
-def _kept(
-    pool: Pool, key: object, value_of: Callable[[NodeRoom], int], request: PodRequest | None = None
-) -> NDArray[np.int64]:
-    """The values of all nodes, kept from before and brought up to date where room changed."""
-    log, end = pool.touched, pool.forgotten + len(pool.touched)
-    is_plain = request is None or (request.nodes is None and not request.node_labels)
-    index = pool.indexes.get(key)
-    if not isinstance(index, Index) or index.seen < pool.forgotten:
-        known: dict[int, int] = {}  # Empty nodes of one kind have one value, unless it matters which nodes they are.
-        values = np.empty(len(pool.nodes), np.int64)
-        for node in pool.nodes:
-            if node.used or not is_plain or node.node.taints:
-                values[node.row] = value_of(node)
-                continue
-            if node.kind not in known:
-                known[node.kind] = value_of(node)
-            values[node.row] = known[node.kind]
-        pool.indexes[key] = Index(values, end)
-        return values
-    if index.seen < end:
-        changed = log[index.seen - pool.forgotten :]
-        for row in set(changed) if len(changed) > 1 else changed:
-            index.values[row] = value_of(pool.nodes[row])
-        index.seen = end
-    return index.values
-
-
-def _imbalance(node: NodeRoom, request: PodRequest) -> int:
-    """How far apart the free parts of CPU and memory would be, in thousandths."""
-    cpus, memory = node.node.milli_cpus, node.node.memory_bytes
-    if not cpus or not memory:
-        return 0
-    free_cpus, free_memory = node.future[0] - request.milli_cpus, node.future[1] - request.memory_bytes
-    return min(1000, abs(1000 * free_cpus // cpus - 1000 * free_memory // memory))
 
 
 def _take(world: World, holding: Holding, view: View) -> None:

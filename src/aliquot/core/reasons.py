@@ -315,7 +315,7 @@ class Reasons:
         if len(kinds) > 1 or any(request.is_social or request.labels for request in requests[:1]):
             return None
         pool = world.pools[ask.pool]
-        is_enough = int(self.cycle.placer.empty_counts(pool, kinds.pop()).sum()) >= len(requests)
+        is_enough = int(self.cycle.placer.scores.empty_counts(pool, kinds.pop()).sum()) >= len(requests)
         return True if is_enough else False if self._is_sound(pool) else None
 
     def _is_sound(self, pool: Pool) -> bool:

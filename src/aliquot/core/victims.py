@@ -141,8 +141,9 @@ def units_of(cycle: Cycle, pool: str, queue: str) -> list[Unit]:
             for _, kept in sorted(cycle.standing.items())
             if kept.ask.workload.queue == queue and kept.ask.pool == pool and kept.ask.workload.is_preemptible
         ]
+        keys = _keys(cycle, found)
         found.sort(key=_last_key, reverse=True)
-        found.sort(key=lambda unit: unit_key(cycle, unit))
+        found.sort(key=lambda unit: keys[id(unit)])
         cycle.victims[key] = found
     return cycle.victims[key]
 
@@ -165,11 +166,17 @@ def work_lost(cycle: Cycle, workload: Workload, milli_gpus: int) -> tuple[timede
     return (span * milli_gpus, span)
 
 
-def unit_key(cycle: Cycle, unit: Unit) -> tuple[object, ...]:
-    """What of a queue would be given up first: the smallest."""
-    workload = unit.workload
-    lost = (timedelta(), timedelta()) if unit.is_promise else work_lost(cycle, workload, unit.amounts[_GPU])
-    return (workload.priority, unit.is_core, *lost, len(unit.holdings), cycle.now - workload.created)
+def _keys(cycle: Cycle, units: Sequence[Unit]) -> dict[int, tuple[object, ...]]:
+    """What of a queue would be given up first, by unit: the smallest. The units of one workload come in the order in
+    which it gives them up, and none of them before the one ahead of it."""
+    keys: dict[int, tuple[object, ...]] = {}
+    ahead: dict[str, tuple[object, ...]] = {}
+    for unit in units:
+        workload = unit.workload
+        lost = (timedelta(), timedelta()) if unit.is_promise else work_lost(cycle, workload, unit.amounts[_GPU])
+        key = (workload.priority, *lost, len(unit.holdings), cycle.now - workload.created, unit.is_core)
+        keys[id(unit)] = ahead[workload.id] = max(key, ahead.get(workload.id, key))
+    return keys
 
 
 def _last_key(unit: Unit) -> tuple[str, int, int, str]:

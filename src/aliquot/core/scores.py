@@ -1,0 +1,197 @@
+"""How good each node is for a pod, and how many pods fit on it: one number per node and kind of request.
+
+Nodes are compared by, the most significant first: taints that would rather keep the pod off, an already shared device
+for a share, room now before room that is being freed, then as the pool says (`fragmentation`, `pack`, `spread`), CPU
+and memory left balanced, id. The numbers are kept from query to query and from cycle to cycle, and brought up to date
+by the nodes that changed, so that placing costs little more than finding the smallest number.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aliquot.core import constraints, fitting, rooms
+from aliquot.core.fitting import Order
+from aliquot.core.model import PlacementStrategy, PodRequest, Policy
+from aliquot.core.rooms import NodeRoom, Slot, View
+from aliquot.core.snapshot import Pool, World
+
+NO_ROOM = np.iinfo(np.int64).max
+_MOST_WASTE = 1 << 23
+
+
+@dataclass(slots=True)
+class Index:
+    """One number per node of a pool, kept by the log of what changed."""
+
+    values: NDArray[np.int64]
+    seen: int
+    """How far the log was read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """The numbers of one world under one policy."""
+
+    world: World
+    policy: Policy
+
+    def strategy(self, pool: str) -> PlacementStrategy:
+        """How a pool places work that uses GPUs."""
+        return self.policy.placement_by_pool.get(pool, self.policy.gpu_placement)
+
+    def is_welcome(self, node: NodeRoom, request: PodRequest, view: View) -> bool:
+        """Whether the pods that are there, or near, allow it."""
+        idle, future = self.world.neighbours(node.node.pool)
+        if view != "later" and idle.refusal(node.node, request) is not None:
+            return False
+        return view == "held" or future.refusal(node.node, request) is None
+
+    def _is_social(self, pool: Pool, request: PodRequest) -> bool:
+        """Whether other pods have a say: its score is then worked out each time."""
+        return request.is_social or (
+            bool(request.labels) and any(one.has_terms for one in self.world.neighbours(pool.name))
+        )
+
+    def of(self, pool: Pool, request: PodRequest, view: View, order: Order) -> NDArray[np.int64]:
+        """How good each node is for a pod: the smaller the better, NO_ROOM where it does not fit."""
+        strategy = self.strategy(pool.name)
+
+        def score(node: NodeRoom) -> int:
+            return self._score(node, request, view, order=order, strategy=strategy)
+
+        if self._is_social(pool, request):
+            return np.array(
+                [score(node) if self.is_welcome(node, request, view) else NO_ROOM for node in pool.nodes], np.int64
+            )
+        key = ("score", self.world.kind_of(request), view, order, strategy, self.policy.cpu_placement)
+        return _kept(pool, key, score, request)
+
+    def counts(self, pool: Pool, kind: int, view: View) -> NDArray[np.int64]:
+        """How many pods of a kind fit on each node, looking at each alone."""
+        request = self.world.requests[kind]
+
+        def count(node: NodeRoom) -> int:
+            if constraints.refusal(node.node, request) is not None:
+                return 0
+            return fitting.count(node, request, view)
+
+        if request.anti_affinity or request.spread:
+            # Each pod that is placed changes what the next one may do: a node is counted as if only room mattered.
+            return np.array([count(node) for node in pool.nodes], np.int64)
+        return _kept(pool, ("count", kind, view), count, request)
+
+    def empty_counts(self, pool: Pool, kind: int) -> NDArray[np.int64]:
+        """How many pods of a kind fit on each node when nothing runs there."""
+        request = self.world.requests[kind]
+
+        known: dict[int, int] = {}
+
+        def count(node: NodeRoom) -> int:
+            if constraints.refusal(node.node, request) is not None:
+                return 0
+            if node.kind not in known:
+                empty = rooms.node_room(node.node, row=node.row, touched=[])
+                known[node.kind] = fitting.count(empty, request, "now")
+            return known[node.kind]
+
+        key = ("empty", kind)
+        found = pool.indexes.get(key)
+        if not isinstance(found, Index):
+            found = Index(np.fromiter((count(node) for node in pool.nodes), np.int64, len(pool.nodes)), 0)
+            pool.indexes[key] = found
+        return found.values
+
+    def free_gpus(self, pool: str) -> int:
+        """Milli-GPU of a pool that nobody will hold when all that was told to end is gone."""
+
+        def free(node: NodeRoom) -> int:
+            return sum(room.part("later") for room in node.devices) if node.is_usable else 0
+
+        return int(_kept(self.world.pools[pool], "free", free).sum())
+
+    def _score(self, node: NodeRoom, request: PodRequest, view: View, *, order: Order, strategy: str) -> int:
+        """Smaller is better; NO_ROOM if it does not fit. Packed into one number, a field after the other."""
+        if constraints.refusal(node.node, request) is not None:
+            return NO_ROOM
+        gpu = request.gpu
+        if gpu is not None and node.has_plain_devices and fitting.is_plain_whole(gpu):
+            return self._score_whole(node, request, view, strategy=strategy)
+        slots = fitting.fit(node, request, view, order=order)
+        if slots is None:
+            return NO_ROOM
+        is_share = request.gpu is not None and not request.gpu.is_whole and request.gpu.profile is None
+        opens = sum(not slot.room.sharers for slot in slots) if is_share and strategy != "spread" else 0
+        is_late = view == "later" and fitting.fit(node, request, "now", order=order) is None
+        value = min(constraints.preference(node.node, request), 7)
+        value = value << 5 | min(opens, 31)
+        value = value << 1 | is_late
+        value = value << 24 | self._waste(node, request, slots, strategy=strategy)
+        return value << 10 | _imbalance(node, request)
+
+    def _score_whole(self, node: NodeRoom, request: PodRequest, view: View, *, strategy: str) -> int:
+        """The same score for whole devices of any kind, the common case, in one pass over the devices."""
+        assert request.gpu is not None
+        if not node.is_usable or not fitting.has_node_room(node, request, view):
+            return NO_ROOM
+        free, wholes_now, wholes_later = fitting.tally(node)
+        wholes = wholes_later if view == "later" else wholes_now
+        if view == "held":
+            wholes = sum(room.is_usable and room.is_whole("held") for room in node.devices)
+        if wholes < request.gpu.devices:
+            return NO_ROOM
+        is_late = view == "later" and (
+            wholes_now < request.gpu.devices or not fitting.has_node_room(node, request, "now")
+        )
+        value = min(constraints.preference(node.node, request), 7) << 6 | is_late
+        value = value << 24 | (free if strategy != "spread" else _MOST_WASTE - free)
+        return value << 10 | _imbalance(node, request)
+
+    def _waste(self, node: NodeRoom, request: PodRequest, slots: Sequence[Slot], *, strategy: str) -> int:
+        """By the pool's strategy, from 0 (best) to 2**24."""
+        if request.gpu is None:
+            # Work without a GPU keeps off the nodes that have some.
+            left = min(node.future[0], _MOST_WASTE - 1)
+            return (_MOST_WASTE if node.devices else 0) + (
+                left if self.policy.cpu_placement == "pack" else _MOST_WASTE - 1 - max(left, 0)
+            )
+        free = sum(room.part("later") for room in node.devices)
+        return free if strategy != "spread" else _MOST_WASTE - free
+
+
+def _kept(
+    pool: Pool, key: object, value_of: Callable[[NodeRoom], int], request: PodRequest | None = None
+) -> NDArray[np.int64]:
+    """The values of all nodes, kept from before and brought up to date where room changed."""
+    log, end = pool.touched, pool.forgotten + len(pool.touched)
+    is_plain = request is None or (request.nodes is None and not request.node_labels)
+    index = pool.indexes.get(key)
+    if not isinstance(index, Index) or index.seen < pool.forgotten:
+        known: dict[int, int] = {}  # Empty nodes of one kind have one value, unless it matters which nodes they are.
+        values = np.empty(len(pool.nodes), np.int64)
+        for node in pool.nodes:
+            if node.used or not is_plain or node.node.taints:
+                values[node.row] = value_of(node)
+                continue
+            if node.kind not in known:
+                known[node.kind] = value_of(node)
+            values[node.row] = known[node.kind]
+        pool.indexes[key] = Index(values, end)
+        return values
+    if index.seen < end:
+        changed = log[index.seen - pool.forgotten :]
+        for row in set(changed) if len(changed) > 1 else changed:
+            index.values[row] = value_of(pool.nodes[row])
+        index.seen = end
+    return index.values
+
+
+def _imbalance(node: NodeRoom, request: PodRequest) -> int:
+    """How far apart the free parts of CPU and memory would be, in thousandths."""
+    cpus, memory = node.node.milli_cpus, node.node.memory_bytes
+    if not cpus or not memory:
+        return 0
+    free_cpus, free_memory = node.future[0] - request.milli_cpus, node.future[1] - request.memory_bytes
+    return min(1000, abs(1000 * free_cpus // cpus - 1000 * free_memory // memory))
