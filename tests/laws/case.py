@@ -3,7 +3,7 @@ wrong."""
 
 from collections.abc import Iterator
 from functools import cached_property
-from itertools import product
+from itertools import combinations, product
 
 from aliquot.core.model import PodState, Workload
 from aliquot.core.plan import Evict, Plan
@@ -85,6 +85,15 @@ class Case:
         promised = [hold for hold in self.promised if hold.workload.id == workload]
         return promised or [hold for hold in self.bound if hold.workload.id == workload]
 
+    def parts_for(self, workload: str) -> list[list[Hold]]:
+        """A workload that grows may have been promised its places one after the other, not all by these evictions: the
+        parts that may have been, the largest first."""
+        places = self.room_for(workload)
+        has_promise = any(hold.workload.id == workload for hold in self.promised)
+        if len(places) > 4 or not has_promise:
+            return [places]
+        return [list(one) for size in range(len(places), 0, -1) for one in combinations(places, size)]
+
     def takers(self) -> list[tuple[Workload, list[Evict]]]:
         """Who had pods evicted for it, in the order of the plan, with these pods."""
         evicts = [one for one in self.plan.evicts if one.rule not in state.FOR_NO_ONE]
@@ -111,19 +120,23 @@ class Case:
         base += [hold for hold in self.promised if hold.workload.id in kept]
         new = [hold for hold in self.promised if hold.workload.id in fresh]
         gone = [one.pod for one in self.plan.evicts if one.rule in state.FOR_NO_ONE]
-        for has_lost, has_new, is_gone in product((False, True), (False, True), (True, False)):
+        grown = any(len(self.parts_for(one.id)) > 1 for one, _ in self.takers()[:-1])
+        for has_lost, has_new, is_gone, is_late in product((False, True), (False, True), (True, False), (False, True)):
             if (has_lost and not lost) or (has_new and not new) or (not is_gone and not gone):
                 continue
+            if is_late and not grown:
+                continue
             start = base + (lost if has_lost else []) + (new if has_new else [])
-            yield self._walk([hold for hold in start if not is_gone or hold.pod.id not in gone])
+            yield self._walk([hold for hold in start if not is_gone or hold.pod.id not in gone], is_late=is_late)
 
-    def _walk(self, start: list[Hold]) -> list[Stage]:
+    def _walk(self, start: list[Hold], *, is_late: bool) -> list[Stage]:
         stages: list[Stage] = []
         holds = list(start)
         moved = {hold.pod.id: hold for hold in self.promised if hold.pod.id in self.evicted}
         for taker, evicts in self.takers():
             stages.append((taker, evicts, holds))
             gone = {one.pod for one in evicts}
-            holds = [hold for hold in holds if hold.pod.id not in gone] + self.room_for(taker.id)
+            room_for = self.parts_for(taker.id)[-1] if is_late else self.room_for(taker.id)
+            holds = [hold for hold in holds if hold.pod.id not in gone] + room_for
             holds += [moved[one.pod] for one in evicts if one.pod in moved]
         return stages

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from datetime import timedelta
-from itertools import combinations
 
 from aliquot.core.model import RESOURCES, PodState, Queue, QueueOrder, ResourceName, Snapshot, Workload
 from aliquot.core.plan import Evict, Rule
@@ -131,7 +130,8 @@ def _fault_of_victims(case: Case, taker: Workload, evicts: list[Evict]) -> str |
         victim = case.workloads[one.workload]
         if one.rule is Rule.CONSOLIDATE and one.pod not in placed:
             return f"{one.pod} is moved for {taker.id} and gets no new place"
-        if any(_is_same_place(hold, case) for hold in case.promised if hold.pod.id == one.pod):
+        moved = [hold for hold in case.promised if hold.pod.id in case.evicted and hold.workload.id == one.workload]
+        if moved and all(_is_same_place(hold, case) for hold in moved):
             return f"{one.pod} is moved for {taker.id} to where it was"
         if not victim.is_preemptible and not victim.is_semi_preemptible:
             return f"{one.pod} is not preemptible and is evicted for {taker.id}"
@@ -174,36 +174,56 @@ def _refuse_too_many(case: Case) -> None:
 
 
 def _illegal(case: Case, stages: list[Stage]) -> str | None:
-    for taker, evicts, holds in stages:
-        left = list(holds)
-        for evict in evicts:
-            victim = next((hold for hold in left if hold.pod.id == evict.pod), None)
-            if victim is None:
-                return f"{evict.pod} is evicted for {taker.id} though it is gone"
-            left.remove(victim)
-        for evict in evicts:
-            left_then = _without(holds, evicts, evict)
-            victim = next(hold for hold in holds if hold.pod.id == evict.pod)
-            if evict.rule is not Rule.CONSOLIDATE and not _may_take(case, taker, victim, evict=evict, left=left_then):
-                return f"{taker.id} may not take {evict.pod} of {evict.workload} ({evict.rule}: {evict.explanation})"
+    for stage in stages:
+        faults = [_illegal_for(case, stage, part) for part in case.parts_for(stage[0].id)]
+        if all(faults):
+            return faults[0]
     return None
 
 
-def _without(holds: list[Hold], evicts: list[Evict], last: Evict) -> list[Hold]:
-    """What is left once all up to this one are gone; the pods of one workload that go together count as one step."""
-    order = [one.pod for one in evicts]
-    gone = set(order[: order.index(last.pod) + 1])
-    return [hold for hold in holds if hold.pod.id not in gone]
+def _illegal_for(case: Case, stage: Stage, places: list[Hold]) -> str | None:
+    taker, evicts, holds = stage
+    served = {hold.pod.id for hold in places}
+    left = [hold for hold in holds if hold.pod.id not in served]
+    for evict, unit in _units(case, evicts, holds):
+        if not unit:
+            return f"{evict.pod} is evicted for {taker.id} though it is gone"
+        left = [hold for hold in left if hold not in unit]
+        if evict.rule is not Rule.CONSOLIDATE and not _may_take(case, (taker, places), unit, evict=evict, left=left):
+            pods = [hold.pod.id for hold in unit]
+            return f"{taker.id} may not take {pods} of {evict.workload} ({evict.rule}: {evict.explanation})"
+    return None
 
 
-def _may_take(case: Case, taker: Workload, victim: Hold, *, evict: Evict, left: list[Hold]) -> bool:
-    """`left`: what is held when the victim is gone. The taker's own levels do not depend on it."""
-    is_same = taker.queue == victim.workload.queue
+def _units(case: Case, evicts: list[Evict], holds: list[Hold]) -> Iterator[tuple[Evict, list[Hold]]]:
+    """What is evicted at once: all that goes of a workload that goes whole, or of a tree; else each pod."""
+    done: set[str] = set()
+    for evict in evicts:
+        if evict.pod in done:
+            continue
+        workload = case.workloads[evict.workload]
+        staying = gangs.standing(workload, without=case.evicted)
+        goes_whole = workload.gang is not None or not any(
+            pod.id in staying for pod in workload.pods if pod.state is PodState.RUNNING
+        )
+        pods = {one.pod for one in evicts if one.workload == evict.workload} if goes_whole else {evict.pod}
+        done |= pods
+        yield evict, [hold for hold in holds if hold.pod.id in pods]
+
+
+Taker = tuple[Workload, list[Hold]]
+"""For whom, and the places that it gets by it."""
+
+
+def _may_take(case: Case, taker: Taker, unit: list[Hold], *, evict: Evict, left: list[Hold]) -> bool:
+    """`left`: what is held when the unit is gone. The taker's own levels do not depend on it."""
+    workload, victim = taker[0], unit[0].workload
+    is_same = workload.queue == victim.queue
     if evict.rule is Rule.PREEMPT:
-        return is_same and taker.priority > victim.workload.priority
+        return is_same and workload.priority > victim.priority
     if evict.rule is Rule.TIME_SLICE:
-        return is_same and _has_had_its_turn(case, taker, victim.workload)
-    return not is_same and any(_has_claim(case, taker, victim, left, by_share=by_share) for by_share in (False, True))
+        return is_same and _has_had_its_turn(case, workload, victim)
+    return not is_same and any(_has_claim(case, taker, unit, left, by_share=by_share) for by_share in (False, True))
 
 
 def _has_had_its_turn(case: Case, taker: Workload, victim: Workload) -> bool:
@@ -221,17 +241,17 @@ def service_class(case: Case, workload: Workload) -> int:
     return found
 
 
-def _has_claim(case: Case, taker: Workload, victim: Hold, left: list[Hold], *, by_share: bool) -> bool:
-    pool = case.pool_of[victim.node]
+def _has_claim(case: Case, taker: Taker, unit: list[Hold], left: list[Hold], *, by_share: bool) -> bool:
+    """A queue that is over what it is due may be left below it by what cannot be split."""
+    pool = case.pool_of[unit[0].node]
     due = case.dues[pool].share if by_share else case.dues[pool].quota
-    asked = amounts.add(amounts.zero(), *(amounts.charge(hold) for hold in case.room_for(taker.id)))
-    least = amounts.asked(case.before, taker, pool, [hold.pod for hold in case.room_for(taker.id)])
+    asked = amounts.add(amounts.zero(), *(amounts.charge(hold) for hold in taker[1]))
+    least = amounts.asked(case.before, taker[0], pool, [hold.pod for hold in taker[1]])
     asked = {name: min(asked[name], least[name]) for name in RESOURCES}
-    mine = amounts.levels(case.before, [hold for hold in left if hold not in case.room_for(taker.id)], pool)
-    charge = amounts.charge(victim)
-    unit = _unit_charge(case, taker, victim)
-    own = amounts.chain(case.before, taker.queue)
-    theirs = amounts.chain(case.before, victim.workload.queue)
+    levels = amounts.levels(case.before, left, pool)
+    charge = amounts.add(amounts.zero(), *(amounts.charge(hold) for hold in unit))
+    own = amounts.chain(case.before, taker[0].queue)
+    theirs = amounts.chain(case.before, unit[0].workload.queue)
     common = {queue.id for queue in own} & {queue.id for queue in theirs}
     own = [queue for queue in own if queue.id not in common]
     theirs = [queue for queue in theirs if queue.id not in common]
@@ -244,14 +264,14 @@ def _has_claim(case: Case, taker: Workload, victim: Hold, left: list[Hold], *, b
         if not asked[ground] or not charge[ground]:
             continue
         stays = all(
-            mine[queue.id][name] + asked[name] <= due[queue.id][name]
+            levels[queue.id][name] + asked[name] <= due[queue.id][name]
             for queue in own
             for name in RESOURCES
             if asked[name] and (name == ground or counts(queue, name))
         )
         keeps = all(
-            mine[queue.id][name] >= due[queue.id][name] - ROUNDING
-            or mine[queue.id][name] + unit[name] > due[queue.id][name]
+            levels[queue.id][name] >= due[queue.id][name] - ROUNDING
+            or levels[queue.id][name] + charge[name] > due[queue.id][name]
             for queue in theirs
             for name in RESOURCES
             if charge[name] and (name == ground or (_is_short(case, pool, name) and counts(queue, name)))
@@ -259,12 +279,6 @@ def _has_claim(case: Case, taker: Workload, victim: Hold, left: list[Hold], *, b
         if stays and keeps:
             return True
     return False
-
-
-def _unit_charge(case: Case, taker: Workload, victim: Hold) -> amounts.Vector:
-    """What goes with the victim: a queue that is over what it is due may be left below it by what cannot be split."""
-    pods = {one.pod for one in case.plan.evicts if one.workload == victim.workload.id and one.beneficiary == taker.id}
-    return amounts.add(amounts.zero(), *(amounts.charge(hold) for hold in case.running if hold.pod.id in pods))
 
 
 def _is_short(case: Case, pool: str, name: ResourceName) -> bool:
@@ -290,13 +304,8 @@ def evictions_are_needed(case: Case) -> int:
 
 
 def _needless(case: Case, stages: list[Stage]) -> str | None:
-    """A workload that grows may have been promised its places one after the other: any part of them will do."""
-    for taker, evicts, holds in stages:
-        places = case.room_for(taker.id)
-        parts = [list(one) for size in range(len(places), 0, -1) for one in combinations(places, size)]
-        if len(places) > 4 or taker.id not in {hold.workload.id for hold in case.promised}:
-            parts = [places]
-        faults = [_needless_for(case, (taker, evicts, holds), part) for part in parts]
+    for stage in stages:
+        faults = [_needless_for(case, stage, part) for part in case.parts_for(stage[0].id)]
         if all(faults):
             return faults[0]
     return None

@@ -217,18 +217,19 @@ class Room:
             return False
         if self.meets(node, term, request.namespace):
             return True
-        is_first = not any(self.meets(one, term, request.namespace) for one in self.nodes.values())
+        here = [one for one in self.nodes.values() if one.pool == node.pool]
+        is_first = not any(self.meets(one, term, request.namespace) for one in here)
         return is_first and is_labelled(request, term.labels)
 
     def meets(self, node: Node, term: Affinity, namespace: str) -> bool:
-        """Whether a pod of the term is in the same domain as this node."""
+        """Whether a pod of the term is in the same domain as this node; a pool knows nothing of others."""
         value = node.labels.get(term.topology_key)
         if value is None:
             return False
         return any(
             hold.pod.request.namespace == namespace and is_labelled(hold.pod.request, term.labels)
             for other in self.nodes.values()
-            if other.labels.get(term.topology_key) == value
+            if other.pool == node.pool and other.labels.get(term.topology_key) == value
             for hold in self.on_node[other.id]
         )
 
@@ -237,6 +238,7 @@ class Room:
             hold.pod.request.namespace == request.namespace
             and is_labelled(request, term.labels)
             and term.topology_key in node.labels
+            and other.pool == node.pool
             and other.labels.get(term.topology_key) == node.labels[term.topology_key]
             for other in self.nodes.values()
             for hold in self.on_node[other.id]
