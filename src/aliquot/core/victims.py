@@ -41,10 +41,11 @@ class Giver:
     _grounds: tuple[int, dict[str, tuple[int, ...]]] = (-1, {})
 
     def grounds(self) -> dict[str, tuple[int, ...]]:
-        """By rule ("quota", "fair share"), the resources on which the taker may take from it as things stand."""
-        version = sum(account.version for account in (*self.taker, *self.below))
+        """By rule ("quota", "fair share"), the resources on which the taker, as things stand, may take from a queue
+        that is over what it is due."""
+        version = sum(account.version for account in self.taker)
         if self._grounds[0] != version:
-            found = {basis: _grounds(self.taker, self.below, self.asked, basis) for basis in BASES}
+            found = {basis: _grounds(self.taker, self.asked, basis) for basis in BASES}
             self._grounds = (version, found)
         return self._grounds[1]
 
@@ -290,29 +291,28 @@ def _is_over(giver: Sequence[Account], asked: Vector, basis: str) -> bool:
     )
 
 
-def _grounds(taker: Sequence[Account], giver: Sequence[Account], asked: Vector, basis: str) -> tuple[int, ...]:
-    """The resources on which the one may take from the other: the one stays within, the other is over."""
+def _grounds(taker: Sequence[Account], asked: Vector, basis: str) -> tuple[int, ...]:
+    """The resources of which the taker stays within what it is due, if it does wherever that binds it."""
     if not all(_is_within(account, asked, basis) for account in taker):
         return ()
-    return tuple(index for index in (0, 1, 2) if asked[index] and _is_ground(taker, giver, index, asked[index], basis))
-
-
-def _is_ground(taker: Sequence[Account], giver: Sequence[Account], index: int, amount: int, basis: str) -> bool:
-    for account in taker:
-        if account.level[index] + amount > due(account, basis)[index]:
-            return False
-    return all(account.level[index] > due(account, basis)[index] for account in giver)
+    return tuple(
+        index
+        for index, amount in enumerate(asked)
+        if amount and all(account.level[index] + amount <= due(account, basis)[index] for account in taker)
+    )
 
 
 def _stays(cycle: Cycle, giver: Giver, unit: Unit, *, basis: str, ground: int, may_cross: bool) -> bool:
     """Whether every level of the giver is at or above what it is due without this unit; or is above it with it."""
     contended = cycle.world.pools[_pool_name(giver)].is_contended
     for account in giver.below:
-        for index, amount in enumerate(unit.amounts):
+        dues = account.guaranteed if basis == "quota" else account.share
+        for index in (0, 1, 2):  # This runs for every victim that is considered: it is written for speed.
+            amount = unit.amounts[index]
+            if not amount or account.level[index] >= dues[index] + (1 if may_cross else amount):
+                continue
             is_bound = basis == "fair share" or account.terms.of(RESOURCES[index]).quota is not None
-            has_say = index == ground or (contended[index] and is_bound)
-            least = due(account, basis)[index] + (1 if may_cross else amount)
-            if amount and has_say and account.level[index] < least:
+            if index == ground or (contended[index] and is_bound):
                 return False
     return True
 
