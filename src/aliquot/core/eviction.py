@@ -360,7 +360,8 @@ class Search:
                 evicted.append(holding)
                 evict = Evict(unit.workload.id, holding.pod.id, self.ask.id, self.rule, explanation, spared)
                 cycle.evict(evict, holding)
-        now = cycle.placer.stay(self.ask, [holding.place for holding in holdings], "now")
+        # Where pods have to end first, room or a limit still counts them.
+        now = None if evicted else cycle.placer.stay(self.ask, [holding.place for holding in holdings], "now")
         if now is not None:
             cycle.bind(self.ask, now)
         else:

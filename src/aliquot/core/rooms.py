@@ -141,6 +141,8 @@ class NodeRoom:
     """The log of its pool: rows whose room has changed."""
     kind: int = 0
     """Nodes of a pool with equal kinds are equal when nothing runs on them."""
+    worth: int | None = None
+    """What its devices count in milli-GPU, where that is known once and for all."""
     used: int = 0
     """How many entries in either ledger it has: 0 if nothing runs on it or is promised there."""
     idle_other: dict[str, int] = field(default_factory=dict)

@@ -133,26 +133,33 @@ class World:
     def sync(self, snapshot: Snapshot) -> None:
         """Become the world of this snapshot. Cheap where it shares nodes, queues and workloads with the one before."""
         self.rollback(0)
-        before = self.snapshot
+        before, entries = self.snapshot, self.entries
+        changed = [
+            workload
+            for workload in snapshot.workloads
+            if (entry := entries.get(workload.id)) is None
+            or (entry.workload is not workload and entry.workload != workload)
+        ]
         is_same_house = (
             snapshot.nodes == before.nodes
             and snapshot.queues == before.queues
             and snapshot.topologies == before.topologies
-            and {pool for one in snapshot.workloads for pool in _pools_of(one)} <= set(self.pools)
+            and {pool for one in changed for pool in _pools_of(one)} <= set(self.pools)
         )
         if not is_same_house:
             self._build(snapshot)
             return
         self.snapshot = snapshot
         self.growth += 1
-        new = {one.id: one for one in snapshot.workloads}
-        for id in [id for id, entry in self.entries.items() if new.get(id) is not entry.workload]:
-            if new.get(id) == self.entries[id].workload:
-                continue
-            self._remove(id)
-        for workload in snapshot.workloads:
-            if workload.id not in self.entries:
-                self._add(workload)
+        for workload in changed:
+            if workload.id in entries:
+                self._remove(workload.id)
+        if len(entries) + len(changed) > len(snapshot.workloads):
+            there = {workload.id for workload in snapshot.workloads}
+            for id in [id for id in entries if id not in there]:
+                self._remove(id)
+        for workload in changed:
+            self._add(workload)
         for pool in self.pools.values():
             _forget(pool)
         if len(self._known) > 10_000 + 4 * len(self._kinds) + 4 * len(self.entries):
@@ -543,17 +550,20 @@ def _capacity(pool: Pool) -> Amounts:
     """What usable nodes and devices offer, and what pods hold on the others: nothing that runs becomes illegal."""
     gpus = cpus = memory = 0
     for room in pool.nodes:
-        offered = (
-            room.node.milli_cpus - room.node.foreign.milli_cpus,
-            room.node.memory_bytes - room.node.foreign.memory_bytes,
-        )
-        cpus += offered[0] if room.is_usable else offered[0] - room.idle[0]
-        memory += offered[1] if room.is_usable else offered[1] - room.idle[1]
-        for device in room.devices:
-            if device.is_usable or device.idle_mib < device.device.memory_mib:
-                gpus += fitting.worth(device.device)
-        gpus -= room.node.foreign.milli_gpus
+        gpus += room.worth if room.worth is not None else _worth(room)
+        foreign = room.node.foreign
+        cpus += room.node.milli_cpus - foreign.milli_cpus - (0 if room.is_usable else room.idle[0])
+        memory += room.node.memory_bytes - foreign.memory_bytes - (0 if room.is_usable else room.idle[1])
     return Amounts(gpus, cpus, memory)
+
+
+def _worth(room: NodeRoom) -> int:
+    """What the devices of a node count, kept where all of them take pods: then it does not change with what runs."""
+    there = [one for one in room.devices if one.is_usable or one.idle_mib < one.device.memory_mib]
+    worth = sum(fitting.worth(one.device) for one in there) - room.node.foreign.milli_gpus
+    if all(one.is_usable for one in room.devices):
+        room.worth = worth
+    return worth
 
 
 def _contended(pool: Pool) -> tuple[bool, bool, bool]:
