@@ -189,7 +189,10 @@ class Consolidation:
     def _new_places(self, holdings: Sequence[Holding], units: Sequence[Unit]) -> list[tuple[Ask, list[Holding]]] | None:
         for holding in holdings:
             self.cycle.world.promise(holding)
-        return self._place_all(units)
+        placed = self._place_all(units)
+        if placed is None or not eviction.leaves_welcome(self.cycle, (), holdings):
+            return None
+        return placed
 
     def _place_all(self, units: Sequence[Unit]) -> list[tuple[Ask, list[Holding]]] | None:
         """A new place for all that moves, the largest first; taken in the world."""

@@ -13,7 +13,7 @@ def release_stale(cycle: Cycle, pool: str) -> None:
     """End all pods of gangs that have been below their minimum for longer than their grace."""
     for _, entry in sorted(cycle.world.broken.items()):
         workload = entry.workload
-        if entry.pool != pool:
+        if entry.pool != pool or workload.id in cycle.settled:
             continue
         grace = cycle.policy.stale_grace if workload.stale_grace is None else workload.stale_grace
         stale_for = workload.stale_for or timedelta()

@@ -366,7 +366,7 @@ class Search:
             cycle.bind(self.ask, now)
         else:
             promises.make(cycle, self.ask, holdings, evicted=evicted)
-        replace_victims(cycle, [choice.unit for choice in chosen if not choice.unit.is_promise])
+        replace_victims(cycle, [choice.unit for choice in chosen if not choice.unit.is_promise], holdings)
 
     def _rejected(self, chosen: Sequence[Choice]) -> list[str]:
         last = len(chosen)
@@ -376,8 +376,10 @@ class Search:
         return texts[:_MOST_REJECTED]
 
 
-def replace_victims(cycle: Cycle, units: Sequence[Unit]) -> None:
-    """Promise evicted pods a new place where there is one: whole gangs, or what was above their minimum."""
+def replace_victims(cycle: Cycle, units: Sequence[Unit], taken: Sequence[Holding]) -> None:
+    """Promise evicted pods a new place where there is one: whole gangs, or what was above their minimum. `taken`: the
+    places for which they were evicted."""
+    old = {holding.pod.id: holding.place for unit in units for holding in unit.holdings}
     by_workload: dict[str, list[Pod]] = {}
     for unit in units:
         by_workload.setdefault(unit.workload.id, []).extend(holding.pod for holding in unit.holdings)
@@ -385,8 +387,27 @@ def replace_victims(cycle: Cycle, units: Sequence[Unit]) -> None:
         pods = tuple(sorted(by_workload[id], key=gang.task_key))
         ask = ask_anew(cycle, cycle.world.entries[id].workload, pods)
         holdings = cycle.placer.place(ask, "later")
-        if holdings is not None:
+        if holdings is None or any(one.place == old.get(one.pod.id) for one in holdings):
+            continue
+        if leaves_welcome(cycle, holdings, taken):
             promises.move(cycle, ask, holdings)
+
+
+def leaves_welcome(cycle: Cycle, holdings: Sequence[Holding], taken: Sequence[Holding]) -> bool:
+    """Whether the rules about who may be near whom still let the taker be where it is promised to be."""
+    if not any(one.pod.request.is_social or one.pod.request.labels for one in taken):
+        return True
+    world = cycle.world
+    mark = world.mark()
+    for one in holdings:
+        world.promise(one)
+    is_welcome = True
+    for one in taken:
+        world.unpromise(one)
+        is_welcome = is_welcome and cycle.placer.can_hold(one, "later")
+        world.promise(one)
+    world.rollback(mark)
+    return is_welcome
 
 
 def ask_anew(cycle: Cycle, workload: Workload, pods: tuple[Pod, ...]) -> Ask:

@@ -135,6 +135,8 @@ class World:
         self.nodes: dict[str, Node] = {node.id: node for node in nodes}
         self.queues: dict[str, Queue] = {queue.id: queue for queue in queues}
         self.tasks: dict[str, Task] = {}
+        self.waiting: set[str] = set()
+        """Who has pods that may start."""
         self.promises: dict[str, Promise] = {}
         self.ledger: list[Entry] = []
         self.is_ledger_kept = True
@@ -175,6 +177,7 @@ class World:
         """The same again, which goes its own way: all that changes is copied."""
         other = copy.copy(self)
         other.nodes, other.queues, other.promises = dict(self.nodes), dict(self.queues), dict(self.promises)
+        other.waiting = set(self.waiting)
         other.tasks = {id: dataclasses.replace(task, gone=dict(task.gone)) for id, task in self.tasks.items()}
         other.ledger, other._due = list(self.ledger), list(self._due)
         other.ended, other.occupancy = list(self.ended), self.occupancy.twin()
@@ -213,9 +216,9 @@ class World:
             case Submit(job):
                 self.counts.submitted += 1
                 workload = dataclasses.replace(job.workload, created=now)
-                self.tasks[workload.id] = Task(
-                    job=job, workload=workload, served=workload.attained_milli_seconds * _MICRO
-                )
+                served = workload.attained_milli_seconds * _MICRO
+                self.tasks[workload.id] = Task(job=job, workload=workload, served=served)
+                self._file(self.tasks[workload.id])
             case Stop(workload_id):
                 if workload_id in self.tasks:
                     self._stop(self.tasks[workload_id], now)
@@ -247,6 +250,7 @@ class World:
             raise IllegalPlan(f"there is no node {place.node}")
         placed = dataclasses.replace(pod, state=PodState.RUNNING, node=place.node, shares=place.shares)
         self._set_pod(task, placed)
+        self._file(task)
         self._log(task, placed, now, sign=1)
         self.occupancy.take(placed, node)
         if task.workload.started is None and _running(task.workload) >= task.workload.min_pods:
@@ -338,6 +342,7 @@ class World:
         fresh = dataclasses.replace(pod, state=PodState.PENDING, node=None, shares=(), release_due=None)
         if not task.is_ending:
             self._set_pod(task, fresh)
+            self._file(task)
             return
         task.gone[pod_id] = fresh
         others = tuple(other for other in task.workload.pods if other.id != pod_id)
@@ -353,6 +358,7 @@ class World:
             task.workload, pods=tuple(pods), started=None, attained_milli_seconds=served
         )
         task.gone, task.is_ending, task.attempt = {}, False, task.attempt + 1
+        self._file(task)
 
     def _stop(self, task: Task, now: datetime) -> None:
         task.is_stopped = True
@@ -369,6 +375,7 @@ class World:
         holding = tuple(pod for pod in task.workload.pods if pod.state in _HOLDS)
         task.workload = dataclasses.replace(task.workload, pods=holding)
         self.promises.pop(task.workload.id, None)
+        self._file(task)
         for pod in holding:
             if pod.state is PodState.RUNNING:
                 self._release(task, pod, now)
@@ -396,6 +403,7 @@ class World:
             if pod.state in _HOLDS:
                 self._log(task, pod, now, sign=-1)
         del self.tasks[task.workload.id]
+        self.waiting.discard(task.workload.id)
         self.promises.pop(task.workload.id, None)
 
     # Smaller things.
@@ -413,6 +421,12 @@ class World:
     def _set_pod(self, task: Task, pod: Pod) -> None:
         pods = tuple(pod if pod.id == other.id else other for other in task.workload.pods)
         task.workload = dataclasses.replace(task.workload, pods=pods)
+
+    def _file(self, task: Task) -> None:
+        if any(pod.state is PodState.PENDING for pod in task.workload.pods):
+            self.waiting.add(task.workload.id)
+        else:
+            self.waiting.discard(task.workload.id)
 
     def _set_device(self, device_id: str, withheld: str | None) -> None:
         for node in list(self.nodes.values()):
