@@ -114,10 +114,14 @@ def hold(cycle: Cycle) -> None:
         turns = cycle.turns(pool, cycle.asks_in(pool))
         seen: set[str] = set()
         while (ask := turns.next()) is not None:
-            if ask.workload.queue in seen or cycle.is_spent:
+            if ask.workload.queue in seen:
                 continue
             seen.add(ask.workload.queue)
-            if ask.id not in cycle.promises and reservations.is_head_due(cycle, ask):
+            if ask.id in cycle.promises or not reservations.is_head_due(cycle, ask):
+                continue
+            if cycle.is_spent:
+                cycle.unsearched.add(ask.id)
+            else:
                 reservations.hold(cycle, ask)
 
 
