@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from itertools import permutations
 
-from aliquot.core.model import RESOURCES, Claim, Device, Node, PodState, Share, Snapshot
+from aliquot.core.model import RESOURCES, Claim, Device, Node, PodState, Share, Snapshot, Workload
 from tests.laws import amounts, gangs, room
 from tests.laws.case import Case
 from tests.laws.room import Hold, Room
@@ -232,14 +232,25 @@ def gangs_are_whole(case: Case) -> int:
         staying = gangs.standing(workload, without=case.evicted)
         was_whole = not gangs.broken_groups(workload, before)
         for what, pods in (("starts", staying | now), ("would start", staying | now | then)):
-            wrong = gangs.broken_groups(workload, frozenset(pods))
-            is_changed = bool(now) if what == "starts" else bool(now | then)
-            if wrong and (is_changed or (was_whole and len(staying) < len(before))):
+            started = now if what == "starts" else now | then
+            wrong = _newly_broken(workload, before, staying, started)
+            if wrong and (started or (was_whole and len(staying) < len(before))):
                 raise case.broken(
                     "gangs-are-whole", f"{workload.id} {what} with {sorted(pods)}: {wrong} is below its minimum"
                 )
         _refuse_strays(case, workload.id, bool(now), bool(then))
     return len({hold.workload.id for hold in case.bound})
+
+
+def _newly_broken(workload: Workload, before: frozenset[str], staying: frozenset[str], started: set[str]) -> list[str]:
+    """The groups below their minimum, but for those that were so before and that the plan leaves alone."""
+    old = {
+        one.name
+        for one in gangs.groups_of(workload.root)
+        if one.name in gangs.broken_groups(workload, before)
+        and not started & {pod.id for pod in gangs.pods_in(workload, one)}
+    }
+    return [name for name in gangs.broken_groups(workload, staying | started) if name not in old]
 
 
 def _refuse_strays(case: Case, id: str, has_bound: bool, has_promised: bool) -> None:  # noqa: FBT001

@@ -118,16 +118,18 @@ class Case:
         served = {hold.pod.id for id in takers for hold in self.room_for(id)}
         base = [*self.running, *self.stuck, *(hold for hold in self.bound if hold.pod.id not in served)]
         base += [hold for hold in self.promised if hold.workload.id in kept]
-        new = [hold for hold in self.promised if hold.workload.id in fresh]
+        new = [hold for hold in self.promised if hold.workload.id in fresh and hold.pod.id not in self.evicted]
         gone = [one.pod for one in self.plan.evicts if one.rule in state.FOR_NO_ONE]
         grown = any(len(self.parts_for(one.id)) > 1 for one, _ in self.takers()[:-1])
-        for has_lost, has_new, is_gone, is_late in product((False, True), (False, True), (True, False), (False, True)):
-            if (has_lost and not lost) or (has_new and not new) or (not is_gone and not gone):
+        taken_at = range(len(takers) + 1) if lost else (0,)
+        for taken, has_new, is_gone, is_late in product(taken_at, (False, True), (True, False), (False, True)):
+            if (has_new and not new) or (not is_gone and not gone) or (is_late and not grown):
                 continue
-            if is_late and not grown:
-                continue
-            start = base + (lost if has_lost else []) + (new if has_new else [])
-            yield self._walk([hold for hold in start if not is_gone or hold.pod.id not in gone], is_late=is_late)
+            start = [hold for hold in base + (new if has_new else []) if not is_gone or hold.pod.id not in gone]
+            yield [
+                (taker, evicts, holds + (lost if index < taken else []))
+                for index, (taker, evicts, holds) in enumerate(self._walk(start, is_late=is_late))
+            ]
 
     def _walk(self, start: list[Hold], *, is_late: bool) -> list[Stage]:
         stages: list[Stage] = []

@@ -70,13 +70,13 @@ def _is_stale(case: Case, workload: Workload) -> bool:
     grace = case.policy.stale_grace if workload.stale_grace is None else workload.stale_grace
     if workload.stale_for is None or grace < timedelta(0) or workload.stale_for < grace:
         return False
-    return bool(gangs.broken_groups(workload, gangs.standing(workload)))
+    return not gangs.is_up(workload, workload.root, gangs.standing(workload))
 
 
 def _is_mended(case: Case, workload: Workload) -> bool:
     """Whether the pods that it lacks start in this cycle, or are promised places."""
     more = {hold.pod.id for hold in case.of(workload.id)}
-    return not gangs.broken_groups(workload, gangs.standing(workload, without=case.evicted) | more)
+    return gangs.is_up(workload, workload.root, gangs.standing(workload, without=case.evicted) | more)
 
 
 def _is_drained(case: Case, hold: Hold) -> bool:
@@ -184,7 +184,7 @@ def _illegal(case: Case, stages: list[Stage]) -> str | None:
 def _illegal_for(case: Case, stage: Stage, places: list[Hold]) -> str | None:
     taker, evicts, holds = stage
     served = {hold.pod.id for hold in places}
-    left = [hold for hold in holds if hold.pod.id not in served and hold.pod.state is not PodState.RELEASING]
+    left = [hold for hold in holds if hold.pod.id not in served and hold not in case.stuck]
     for evict, unit in _units(case, evicts, holds):
         if not unit:
             return f"{evict.pod} is evicted for {taker.id} though it is gone"

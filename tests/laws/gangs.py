@@ -66,7 +66,7 @@ def standing(workload: Workload, *, without: Iterable[str] = ()) -> frozenset[st
 def chunks(workload: Workload, *, without: Iterable[str] = ()) -> list[list[Pod]]:
     """The sets of pending pods any of which would be its next step: what is missing to its minimum, else one more."""
     running = standing(workload, without=without)
-    if not is_up(workload, workload.root, running) or broken_groups(workload, running):
+    if not is_up(workload, workload.root, running):
         return [one for one in _to_minimum(workload, workload.root, running) if one]
     return [one for one in _to_grow(workload, workload.root, running) if one]
 
@@ -80,12 +80,11 @@ def _to_minimum(workload: Workload, group: Group, running: frozenset[str]) -> li
         missing = max(0, group.minimum - sum(pod.id in running for pod in pods_in(workload, group)))
         waiting = _pending(workload, group)
         return [waiting[:missing]] if missing <= len(waiting) else []
-    begun = [one for one in group.groups if any(pod.id in running for pod in pods_in(workload, one))]
-    rest = [one for one in group.groups if one not in begun]
+    rest = [one for one in group.groups if not is_up(workload, one, running)]
     found: list[list[Pod]] = []
-    for more in combinations(rest, max(0, group.minimum - len(begun))):
+    for more in combinations(rest, max(0, group.minimum - len(group.groups) + len(rest))):
         options: list[list[Pod]] = [[]]
-        for one in (*begun, *more):
+        for one in more:
             options = [[*left, *right] for left in options for right in _to_minimum(workload, one, running)]
         found += options
     return found
@@ -96,7 +95,7 @@ def _to_grow(workload: Workload, group: Group, running: frozenset[str]) -> list[
         return [[pod] for pod in _pending(workload, group)[:1]]
     found: list[list[Pod]] = []
     for one in group.groups:
-        if any(pod.id in running for pod in pods_in(workload, one)):
+        if is_up(workload, one, running):
             found += _to_grow(workload, one, running)
         else:
             found += _to_minimum(workload, one, running)

@@ -73,8 +73,11 @@ class Facts:
         return found[0] if found else []
 
     def after(self, workload: Workload) -> Workload:
-        """The workload as it is after the cycle."""
-        return next(one for one in self.case.after.workloads if one.id == workload.id)
+        """The workload as it is after the cycle. What runs stays in its pool."""
+        found = next(one for one in self.case.after.workloads if one.id == workload.id)
+        if all(pod.node is None for pod in found.pods):
+            return found
+        return replace(found, pool=_first_pool(self, workload), fallback_pools=())
 
     def fits(self, workload: Workload, pods: list[Pod], rooms: tuple[Room, ...]) -> bool | None:
         """Whether pods fit in all of these rooms, whatever the terms; None if that is too hard to say."""
