@@ -1,0 +1,202 @@
+"""Replays a trace: the decisions of the production loop on a virtual clock, from the first job to the last.
+
+It does what `service.loop` does with a `SimCluster`: look, decide, act, at every instant at which something happens.
+Two things are left out, and neither changes a decision: it awaits nothing, because nothing else runs, and it does not
+ask for the reasons of those who wait (`schedule.decide`), because nobody reads a hundred million of them. The world of
+the decisions is kept from cycle to cycle and told what changed.
+
+Promises: the same trace, nodes and policy give the same outcome; memory does not grow with the jobs that have ended but
+by three numbers each.
+"""
+
+import itertools
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from aliquot.core import cycle as cycles
+from aliquot.core import promises, schedule
+from aliquot.core import snapshot as snapshots
+from aliquot.core.model import Node, Policy, Queue
+from aliquot.sim import measures
+from aliquot.sim.intake import BEGIN
+from aliquot.sim.measures import Measures
+from aliquot.sim.runner import TICK, NeverAtRest
+from aliquot.sim.script import Job, Submit
+from aliquot.sim.world import Ended, Turns, World
+
+MOST_AT_ONCE = 1_000
+"""Cycles at one instant: work that ends at once may let others start at once, but not for ever."""
+PROGRESS_EVERY = 200
+"""Instants between two reports of progress."""
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """What is replayed: on which nodes, for which queues, by which rules."""
+
+    nodes: tuple[Node, ...]
+    queues: tuple[Queue, ...]
+    policy: Policy
+    jobs: Iterator[tuple[datetime, Job]]
+    """In the order of time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a replay is."""
+
+    ended: int
+    waiting: int
+    elapsed: timedelta
+
+
+@dataclass(slots=True)
+class Tally:
+    """Of each job that ended, in seconds: from its arrival to its first start, all the time without its devices, and
+    from its arrival to its end."""
+
+    to_start: "array[float]" = field(default_factory=lambda: array("d"))
+    waiting: "array[float]" = field(default_factory=lambda: array("d"))
+    completion: "array[float]" = field(default_factory=lambda: array("d"))
+    evicted: int = 0
+    """How many of them were evicted at least once."""
+
+    def add(self, one: Ended) -> None:
+        """Count a job that ended."""
+        completion = one.end - one.created
+        self.to_start.append((one.first_start - one.created).total_seconds())
+        self.waiting.append((completion - one.ran).total_seconds())
+        self.completion.append(completion.total_seconds())
+        self.evicted += bool(one.evictions)
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What came of it."""
+
+    measures: Measures
+    tally: Tally = field(default_factory=Tally)
+    evictions: Counter[str] = field(default_factory=Counter)
+    """Evicted pods by rule."""
+    evicted_workloads: int = 0
+    lost: timedelta = timedelta(0)
+    """Work that was done in vain."""
+    running: int = 0
+    """Jobs that still run at the end, because they have none."""
+    waiting: int = 0
+    """Jobs that never started, or not again."""
+    cycles: int = 0
+    cut_off: int = 0
+    """Cycles whose steps ended before all was tried."""
+    last_end: datetime = BEGIN
+
+
+def replay(course: Course, measured: Measures, on_progress: Callable[[Progress], None]) -> Outcome:
+    """Live through it."""
+    return _Replay(course, measured, on_progress).run()
+
+
+class _Replay:
+    def __init__(self, course: Course, measured: Measures, on_progress: Callable[[Progress], None]) -> None:
+        policy = course.policy
+        turns = Turns(policy.service_quantum, policy.service_threshold, policy.service_classes)
+        self._course = course
+        self._policy = policy
+        self._world = World(course.nodes, course.queues, grace=policy.release_grace, turns=turns)
+        self._world.is_ledger_kept = False
+        self._accounts = snapshots.World(self._world.snapshot())
+        self._outcome = Outcome(measured)
+        self._on_progress = on_progress
+        self._next: tuple[datetime, Job] | None = next(course.jobs, None)
+        self._holds = [queue.hold_after for queue in course.queues if queue.hold_after]
+        self._is_still = False
+
+    def run(self) -> Outcome:
+        """All of it."""
+        now, at_once = BEGIN, 0
+        for count in itertools.count():
+            self._look(now)
+            if not count % PROGRESS_EVERY:
+                self._report(now)
+            due = self._next_due(now)
+            if due is None:
+                break
+            at_once = at_once + 1 if due <= now else 0
+            if at_once > MOST_AT_ONCE:
+                raise NeverAtRest(f"more than {MOST_AT_ONCE} cycles at {now}")
+            now = max(now, due)
+        self._report(now)
+        return self._close(now)
+
+    def _look(self, now: datetime) -> None:
+        world = self._world
+        world.take_in(now)
+        while self._next is not None and self._next[0] <= now:
+            world.happen(Submit(self._next[1]), self._next[0])
+            self._next = next(self._course.jobs, None)
+        if world.waiting or world.promises:
+            self._cycle(now)
+        for ended in world.ended:
+            self._outcome.tally.add(ended)
+            self._outcome.last_end = ended.end
+        world.ended.clear()
+        self._outcome.measures.see(now, world.occupancy, waiting=len(world.waiting))
+
+    def _cycle(self, now: datetime) -> None:
+        accounts, world, outcome = self._accounts, self._world, self._outcome
+        accounts.sync(world.snapshot())
+        cycle = schedule.decide(accounts, self._policy, now)
+        kept = [promises.nominate(one) for _, one in sorted(cycle.promises.items())]
+        if outcome.measures.wants_shares(now):
+            outcome.measures.see_shares(now, measures.shares_of(accounts))
+        accounts.rollback(0)
+        world.keep_promises(kept, now)
+        self._evict(cycle, now)
+        for bind in cycle.binds:
+            world.bind(bind.workload, bind.place, now)
+        outcome.cycles += 1
+        outcome.cut_off += bool(cycle.unsearched)
+        self._is_still = not (cycle.binds or cycle.evicts)
+
+    def _evict(self, cycle: cycles.Cycle, now: datetime) -> None:
+        victims: dict[str, set[str]] = {}
+        for evict in cycle.evicts:
+            self._outcome.evictions[str(evict.rule)] += 1
+            victims.setdefault(evict.workload, set()).add(evict.pod)
+        for workload, pods in victims.items():
+            self._world.evict(workload, frozenset(pods), now)
+
+    def _next_due(self, now: datetime) -> datetime | None:
+        """The next instant with something to do. Where nothing is left to come and nothing moves, there is none."""
+        world = self._world
+        times = [] if self._next is None else [self._next[0]]
+        due = world.next_due()
+        if due is not None:
+            times.append(due)
+        if times or not self._is_still:
+            times += [promise.expires + TICK for promise in world.promises.values() if promise.expires + TICK > now]
+            times += self._hold_times(now)
+        return min(times, default=None)
+
+    def _hold_times(self, now: datetime) -> Sequence[datetime]:
+        """When somebody will have waited so long that room is held."""
+        if not self._holds:
+            return ()
+        created = [self._world.tasks[id].workload.created for id in self._world.waiting]
+        return [since + span for since in created for span in self._holds if since + span > now]
+
+    def _report(self, now: datetime) -> None:
+        ended = len(self._outcome.tally.completion)
+        self._on_progress(Progress(ended, len(self._world.waiting), now - BEGIN))
+
+    def _close(self, now: datetime) -> Outcome:
+        outcome, world = self._outcome, self._world
+        outcome.measures.close(now)
+        outcome.evicted_workloads = world.counts.evicted_workloads
+        outcome.lost = world.counts.lost_time
+        outcome.waiting = len(world.waiting)
+        outcome.running = len(world.tasks) - outcome.waiting
+        return outcome
