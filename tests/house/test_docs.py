@@ -16,6 +16,8 @@ from aliquot.local import launch, processes, profiles, records, starting
 from aliquot.local.folders import Folders
 from aliquot.service.records import PodRow, WorkloadRow
 from aliquot.wire import workloads
+from aliquot.wire.scenario import expectation, fields, nodes, pods, policy, queues, reader, standing, steps
+from aliquot.wire.scenario import workloads as scenario_workloads
 from tests.house import sources
 
 DOCS = sources.ROOT / "docs"
@@ -199,3 +201,12 @@ def claimant(row: dict[str, str]) -> fairshare.Claimant:
 def milli(text: str) -> int:
     """GPUs in thousandths."""
     return quantities.parse_milli(text, "gpu")
+
+
+def test_every_key_of_a_scenario_is_documented() -> None:
+    text = page("reference/scenario-format.md")
+    readers = [expectation, nodes, pods, policy, queues, reader, standing, steps, scenario_workloads]
+    known = [value for module in readers for value in vars(module).values() if isinstance(value, fields.Keys)]
+
+    assert len(known) > len(readers)
+    assert {key for keys in known for key in keys.one | keys.two if f"`{key}`" not in text} == set()

@@ -89,9 +89,9 @@ class Stage:
             if workload.started and workload.max_run_time and workload.started + workload.max_run_time <= now:
                 for pod in workload.pods:
                     self._finish(workload.id, pod.id, PodState.FAILED)
-        for position, workload_id in enumerate(step.submitted):
+        for younger, workload_id in enumerate(reversed(step.submitted)):
             self._absent.discard(workload_id)
-            created = now + position * timedelta(microseconds=1)
+            created = now - younger * timedelta(microseconds=1)
             self._put(replace(self._workloads[workload_id], created=created))
         for workload_id in step.removed:
             self._remove(workload_id)

@@ -154,8 +154,8 @@ def gpu(one: Fields, version: Version) -> GpuRequest | None:
         if not 0 < value <= nodes.MOST_DEVICES:
             fields.refuse(path, f"{value} is not a number of devices", valid=("0", f"up to {nodes.MOST_DEVICES}"))
         return GpuRequest(devices=value)
-    if type(value) is str and version == 2:
-        return quantities.parse_gpu(value, path)
+    if type(value) in {str, float} and version > 1:
+        return quantities.parse_gpu(str(value), path)
     if type(value) is not dict:
         fields.refuse(path, f"{fields.shown(value)} is not a request; a share is an object", valid=FORMS)
     return _shares(Fields(value, path, GPU, version))

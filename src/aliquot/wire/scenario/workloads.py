@@ -23,7 +23,7 @@ PRIORITY = 50
 PREEMPTIBILITIES = ("preemptible", "semi-preemptible", "non-preemptible")
 MOST_DEPTH = 16
 _POSITION = timedelta(microseconds=1)
-"""Of two that began to wait at once the first in the file is the older one, by so little."""
+"""Of two that began to wait at once the first in the file is the older one, by so little. Nothing is in the future."""
 _RUNNING = frozenset({PodState.RUNNING, PodState.RELEASING})
 
 
@@ -46,10 +46,11 @@ def read(
     """All workloads, their pods with the shares that they hold."""
     found: dict[str, Workload] = {}
     parts: dict[str, pods.PodPart] = {}
-    for position, (data, path) in enumerate(top.items("workloads")):
+    entries = list(top.items("workloads"))
+    for position, (data, path) in enumerate(entries, start=1):
         one = Fields(data, path, WORKLOAD, around.version)
         own = _pods(one, requests, around, parts)
-        workload = _workload(one, own, around, position=position)
+        workload = _workload(one, own, around, younger=len(entries) - position)
         if workload.id in found:
             fields.refuse(one.at("name"), f"there are two workloads {workload.id!r}")
         found[workload.id] = workload
@@ -74,7 +75,7 @@ def _pods(
     return tuple(own)
 
 
-def _workload(one: Fields, own: tuple[Pod, ...], around: Surroundings, *, position: int) -> Workload:
+def _workload(one: Fields, own: tuple[Pod, ...], around: Surroundings, *, younger: int) -> Workload:
     one.needs("name", "queue")
     tree, near = _tree(one, around), _near(one, around)
     if tree is not None and near is not None:
@@ -82,7 +83,7 @@ def _workload(one: Fields, own: tuple[Pod, ...], around: Surroundings, *, positi
     tree = None if tree is None else _with_minimums(tree, own)
     _check_groups(one, own, tree)
     preemptibility = _preemptibility(one)
-    created = around.now + one.past("created") + position * _POSITION
+    created = around.now + one.past("created") - younger * _POSITION
     runs = any(pod.state in _RUNNING for pod in own)
     priority = one.data.get("priority")
     name = one.name()
