@@ -5,7 +5,7 @@ and every cycle is judged like any other. It ends at the first state that was th
 new will ever happen, so nothing may have happened in between.
 """
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
@@ -46,32 +46,35 @@ class Takes:
         return seen
 
 
-def judge_run(world: World, laws: Iterable[Law] = judge.PLAIN, *, most: int = MOST_CYCLES) -> Verdict:
+def judge_run(
+    world: World, laws: Iterable[Law] = judge.PLAIN, *, planner: Callable[[World], Plan] = sameness.plan_of
+) -> Verdict:
     """Live through the cycles of a world that is left alone. Raises LawBroken."""
     verdict, takes = Verdict(), Takes()
     seen: dict[Hashable, int] = {}
+    busy: set[Hashable] = set()
     last_busy, now, taken = -1, world.now, world.snapshot
-    for number in range(most):
+    for number in range(MOST_CYCLES):
         at = replace(world, snapshot=taken, now=now)
-        plan = sameness.plan_of(at)
+        plan = planner(at)
         case = Case(at, plan)
         try:
             verdict.add(judge.judge_plan(case, laws))
             takes.watch(plan)
         except LawBroken as broken:
             raise LawBroken(broken.law, f"in cycle {number}: {broken}") from broken
-        slices = any(one.rule is Rule.TIME_SLICE for one in plan.evicts)
-        if plan.binds or any(one.rule is not Rule.TIME_SLICE for one in plan.evicts):
-            last_busy = number
-        key = state_of(taken)
-        if key in seen and not slices:
-            if last_busy > seen[key]:
-                raise LawBroken(
-                    LAW, f"cycle {number} begins as cycle {seen[key]} did, and {last_busy} started or ended"
-                )
+        key, is_busy = state_of(taken), bool(plan.binds or plan.evicts)
+        before_then = seen.get(key)
+        if before_then is not None and last_busy >= before_then and (not is_busy or key in busy):
+            raise LawBroken(LAW, f"cycle {number} begins as cycle {before_then} did; {last_busy} started or ended some")
+        if before_then is not None and not is_busy:
             verdict.judged["cycles to rest"] += number
             break
         seen[key] = number
+        busy |= {key} if is_busy else set()
+        if any(one.rule is Rule.TIME_SLICE for one in plan.evicts):
+            seen.clear()  # Turns are taken for ever: what was before may come again.
+        last_busy = number if is_busy else last_busy
         before, taken = taken, case.after
         taken = state.later(taken, before=before, by=STEP)
         now += STEP

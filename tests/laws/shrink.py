@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import MISSING, fields, is_dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Any
 
+from aliquot.core import model
 from aliquot.core.model import Node, Pod, PodState, Policy, Queue, Snapshot, Workload
 from tests.laws.case import LawBroken
 from tests.laws.worlds import World
@@ -152,6 +153,11 @@ def _plainer(value: Any, plain: Any, *, keep: set[str] = frozenset()) -> Iterato
 
 
 # Written down.
+
+
+def names_to_read() -> dict[str, Any]:  # Any: classes
+    """What Python needs to know to read what is written."""
+    return vars(model) | {"datetime": datetime, "timedelta": timedelta, "UTC": UTC}
 
 
 def written(value: Any, indent: int = 0) -> str:  # Any: any part of a world

@@ -24,6 +24,11 @@ def suggestions_work_and_are_given(case: Case) -> int:
         return 0
     id = random.Random(case.world.seed).choice(waiting)
     told = explain.explain(case.before, id, policy=case.policy, now=case.now)
+    return judge_told(case, id, told)
+
+
+def judge_told(case: Case, id: str, told: explain.Explanation) -> int:
+    """Whether this is all that can be told to a workload that waits."""
     wait = next(one for one in case.plan.waits if one.workload == id)
     if told.reason != wait.reason:
         raise case.broken(WORKS, f"explain says of {id} {told.reason}, the plan {wait.reason}")
