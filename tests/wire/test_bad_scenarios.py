@@ -83,6 +83,42 @@ BAD = [
         "mig: {1g.10gb: 2}, gpus: 1",
         "line 8: nodes[1].mig: the node offers MIG instances, or whole",
     ),
+    (
+        "mig: {1g.10gb: 2}",
+        "mig: {5g.10gb: 2}",
+        "line 8: nodes[1].mig.5g.10gb: '5g.10gb' is not the name of a MIG profile",
+    ),
+    ("mig: {1g.10gb: 2}", "gpus: [{withheld: 7}]", "line 8: nodes[1].gpus[0].withheld: '7' is not a code"),
+    ("created: -60s", "fallbackPools: [gold]", "line 18: workloads[0].fallbackPools[0]: there is no pool 'gold'"),
+    (
+        "created: -60s",
+        "preemptible: true\n  preemptibility: preemptible",
+        "line 18: workloads[0].preemptible: excludes",
+    ),
+    ("created: -60s", "minPods: 1", "line 18: workloads[0].minPods: excludes `groups`"),
+    ("  topology: {name: t0, required: rack}", "  minGroups: 1", "line 28: workloads[1].minGroups: needs `groups`"),
+    ("name: j1-0, gpu", "name: j1-0, releaseDue: 5s, gpu", "line 30: workloads[1].pods[0].releaseDue: a pod that is"),
+    (
+        "name: j1-0, gpu",
+        "name: j1-0, podAffinity: {topologyKey: x}, gpu",
+        "line 30: workloads[1].pods[0].podAffinity: names",
+    ),
+    (
+        "{portion: 0.5}",
+        "{portion: 0.5, compute: 2}",
+        "line 25: workloads[0].pods[1].gpu.compute: is more than a device",
+    ),
+    (
+        "{1g.10gb: 1}}",
+        "{1g.10gb: 1}, devices: 2}",
+        "line 30: workloads[1].pods[0].gpu.devices: the number of instances",
+    ),
+    ("{at: 0s}", "{at: 0s, submitted: [j1]}, {submitted: [j1]}", "line 36: not YAML"),
+    (
+        "{at: 0s}\n",
+        "{submitted: [j1]}\n- {submitted: [j1]}\n",
+        "line 37: cycles[1].submitted[0]: 'j1' is submitted twice",
+    ),
     ("mig: {1g.10gb: 2}", "gpus: [{id: x}, {id: x}]", "line 8: nodes[1].gpus[1].id: there are two devices 'x'"),
     ("levels: [zone, rack]", "levels: []", "line 10: topologies[0].levels: must name at least one node label"),
     # queues
@@ -286,3 +322,67 @@ def test_each_key_of_version_two_is_refused_in_version_one() -> None:
     text = json.dumps({"format": "aliquot-scenario/1", "cycles": [{"at": "1s"}]})
 
     assert "cycles: is new in version 2 of the format; begin with `format: aliquot-scenario/2`" in refusal(text).message
+
+
+FULL = [
+    ("gpus: 1", "{gpu: 0.5, devices: [a]}, {gpu: 1}", "pods[1].node: node 'n0' has no device left for this pod"),
+    ("gpus: 1", "{gpu: 0.6}, {gpu: 0.6}", "pods[1].node: node 'n0' has no device left for this pod"),
+    (
+        "gpus: 1",
+        "{gpu: 0.5, devices: [a]}, {gpu: 0.5, devices: [b]}",
+        "pods[1].devices[0]: node 'n0' has no device left",
+    ),
+    ("gpus: 1", "{gpu: 90Gi}", "pods[0].node: node 'n0' has no device left for this pod"),
+    ("gpus: 1", "{cpu: 1, devices: [a]}", "pods[0].devices: the pod asks for no GPU"),
+    ("gpus: 1", "{gpu: 1, starts: [0]}", "pods[0].starts: one for each of 1 MIG instances is needed"),
+    ("gpus: 1", "{gpu: {mig: {1g.10gb: 1}}}", "pods[0].node: node 'n0' has no device left for this pod"),
+    ("mig: {1g.10gb: 1}", "{gpu: 1}", "pods[0].node: node 'n0' has no device left for this pod"),
+    ("mig: {1g.10gb: 1}", "{gpu: {mig: {1g.10gb: 2}}}", "pods[0].node: node 'n0' has no device left for this pod"),
+    (
+        "gpus: 1, migProfiles: [3g.40gb]",
+        "{gpu: {mig: {3g.40gb: 1}}, starts: [0]}, {gpu: {mig: {3g.40gb: 1}}, starts: [0]}",
+        "pods[1].node: node 'n0' has no device left for this pod",
+    ),
+    (
+        "gpus: 1, migProfiles: [3g.40gb]",
+        "{gpu: {mig: {3g.40gb: 1}}, devices: [a], starts: [2]}",
+        "pods[0].devices: node 'n0' has no room there for this pod",
+    ),
+    (
+        "gpus: 1",
+        "{gpu: {portion: 0.2, sharing: sm-sharing}}, {gpu: {sharing: time-slicing, sharingRequired: true, portion: 1m}}",
+        "pods[1].node: node 'n0' has no device left for this pod",
+    ),
+    ("pods: 1", "{cpu: 1}, {cpu: 1}", "pods[1].node: node 'n0' has no place for a pod left for this pod"),
+    (
+        "pods: 9",
+        "{hostPorts: [80]}, {hostPorts: [80]}",
+        "pods[1].node: node 'n0' has no free host port left for this pod",
+    ),
+    ("resources: {hca: 1}", "{resources: {hca: 2}}", "pods[0].node: node 'n0' has no hca left for this pod"),
+    ("foreign: {cpu: 60}", "{cpu: 5}", "pods[0].node: node 'n0' has no CPU left for this pod"),
+]
+
+
+@pytest.mark.parametrize(("node", "pods", "message"), FULL, ids=[f"{pods} on {node}"[:60] for node, pods, _ in FULL])
+def test_a_node_that_holds_more_than_it_offers_is_refused(node: str, pods: str, message: str) -> None:
+    parts = [f"  - {{name: p{at}, state: running, node: n0, {one}" for at, one in enumerate(split(pods))]
+    text = "\n".join(
+        [
+            "format: aliquot-scenario/2",
+            f"nodes: [{{name: n0, {node}}}]",
+            "queues: [{name: q}]",
+            "workloads:",
+            "- name: j",
+            "  queue: q",
+            "  pods:",
+            *parts,
+        ]
+    )
+
+    assert f"workloads[0].{message}" in refusal(text).message
+
+
+def split(pods: str) -> list[str]:
+    """The pods of a text, each without its opening brace."""
+    return [one.removeprefix("{") for one in pods.replace("}, {", "}\n{").split("\n")]
