@@ -350,7 +350,7 @@ FULL = [
     ),
     (
         "gpus: 1",
-        "{gpu: {portion: 0.2, sharing: sm-sharing}}, {gpu: {sharing: time-slicing, sharingRequired: true, portion: 1m}}",
+        "{gpu: 0.2}, {gpu: {portion: 0.2, sharing: sm-sharing, sharingRequired: true}}",
         "pods[1].node: node 'n0' has no device left for this pod",
     ),
     ("pods: 1", "{cpu: 1}, {cpu: 1}", "pods[1].node: node 'n0' has no place for a pod left for this pod"),
