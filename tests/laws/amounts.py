@@ -7,6 +7,7 @@ from fractions import Fraction
 from aliquot.core.model import (
     RESOURCES,
     Claim,
+    Device,
     GpuRequest,
     Node,
     Pod,
@@ -144,12 +145,14 @@ def _milli(snapshot: Snapshot, gpu: GpuRequest, pools: tuple[str, ...]) -> int:
         return min(cuts, default=1000)
     if gpu.mib is None:
         return max(gpu.milli or 0, gpu.compute)
-    sizes = [one.memory_mib for one in devices if one.memory_mib >= gpu.mib and _suits(gpu, one.model, one.memory_mib)]
+    sizes = [one.memory_mib for one in devices if one.memory_mib >= gpu.mib and _suits(gpu, one)]
     return max(-(-1000 * gpu.mib // min(sizes)) if sizes else 1000, gpu.compute)
 
 
-def _suits(gpu: GpuRequest, model: str, memory_mib: int) -> bool:
-    return (not gpu.models or model in gpu.models) and memory_mib >= gpu.min_device_mib
+def _suits(gpu: GpuRequest, device: Device) -> bool:
+    if device.instance is not None or device.profiles:
+        return False
+    return (not gpu.models or device.model in gpu.models) and device.memory_mib >= gpu.min_device_mib
 
 
 # What queues are due.

@@ -193,11 +193,11 @@ def _refuse_over(
     case: Case, law: str, before: list[Hold], after: Iterable[list[Hold]], bound: Callable[[Claim], int | None]
 ) -> None:
     """A promise that stood before counts as held before: it waits for its limit to be raised again, or expires."""
-    kept = {(one.workload, one.places) for one in case.before.promises}
+    kept = {(one.workload, frozenset(one.places)) for one in case.before.promises}
     old = [
         hold
         for one in case.plan.nominates
-        if (one.workload, one.places) in kept
+        if (one.workload, frozenset(one.places)) in kept
         for hold in room.at_places(case.workloads[one.workload], one.places)
     ]
     for pool in sorted(set(case.pool_of.values())):

@@ -67,11 +67,6 @@ class Facts:
         here = {hold.pod.id for hold in self.case.now_held}
         return [*self.case.now_held, *(hold for hold in self.case.promised if hold.pod.id not in here)]
 
-    def next_pods(self, workload: Workload) -> list[Pod]:
-        """What it waits for next: its preferred set of pods."""
-        found = gangs.chunks(self.after(workload))
-        return found[0] if found else []
-
     def after(self, workload: Workload) -> Workload:
         """The workload as it is after the cycle. What runs stays in its pool."""
         found = next(one for one in self.case.after.workloads if one.id == workload.id)
@@ -103,14 +98,15 @@ def _fault(facts: Facts, wait: Wait) -> str | None:
         return None if code is Code.WAITING_FOR_RELEASE else "pods of its own are ending"
     if any(pod.id in case.evicted for pod in workload.pods):
         return None  # What keeps the rest of it waiting is as true as that these have to end first.
-    pods = facts.next_pods(workload)
-    if not pods:
+    options = gangs.chunks(facts.after(workload))
+    if not options:
         return None if code is Code.GANG_INCOMPLETE else "its gang lacks pods"
     if "allocate" not in case.policy.actions:
         return None  # Nobody was to start: whatever is said is about a cycle that there was not.
-    if _could_start(facts, workload, pods) and not case.plan.is_cut_off:
+    if any(_could_start(facts, workload, pods) for pods in options) and not case.plan.is_cut_off:
         return "it could start now"
-    return _JUDGES[code](facts, workload, pods)
+    faults = [_JUDGES[code](facts, workload, pods) for pods in options]
+    return faults[0] if all(faults) else None
 
 
 def _fault_of_own(facts: Facts, workload: Workload, code: Code) -> str | None:
@@ -255,7 +251,7 @@ def _larger_than_pool(facts: Facts, workload: Workload, pods: list[Pod]) -> str 
 def _unavailable(facts: Facts, workload: Workload, pods: list[Pod]) -> str | None:
     plain, bare = _plain(workload, pods)
     if facts.fits(plain, bare, (_whole(facts, workload, has_all=False),)):
-        nodes = [node for node in facts.case.before.nodes if node.pool == _first_pool(facts, workload)]
+        nodes = [node for node in _whole(facts, workload, has_all=False).nodes.values() if room.is_usable(node)]
         is_full = all(min(facts.held.left_of(one)["pods"], facts.later.left_of(one)["pods"]) < 1 for one in nodes)
         return None if is_full else "what takes work could hold it"
     fits = facts.fits(plain, bare, (_whole(facts, workload, has_all=True),))
@@ -329,7 +325,7 @@ def _short_of(name: ResourceName) -> Judge:
     def judge(facts: Facts, workload: Workload, pods: list[Pod]) -> str | None:
         pool = _first_pool(facts, workload)
         nodes = [one for one in facts.case.before.nodes if one.pool == pool]
-        nodes = [one for one in nodes if one.is_ready and not one.is_cordoned and not one.is_drained]
+        nodes = [one for one in nodes if room.is_usable(one)]
         asked = pods[0].request.milli_cpus if name == "cpu" else pods[0].request.memory_bytes
         chosen = [one for one in nodes if room.is_chosen(one, pods[0].request)]
         free = [min(facts.held.left_of(one)[name], facts.later.left_of(one)[name]) for one in chosen]

@@ -24,13 +24,14 @@ CIRCLE = "no-circle-of-evictions"
 
 @dataclass
 class Takes:
-    """Who took from whom since the last change from outside; time slices apart."""
+    """Who took from whom since the last change from outside. Time slices are apart; so are moves, in which nobody loses
+    its turn: that these end is what the law of rest says."""
 
     taken: dict[str, set[str]] = field(default_factory=dict)
 
     def watch(self, plan: Plan) -> None:
         """Add the evictions of a cycle. Raises LawBroken where they close a circle."""
-        apart = {*state.FOR_NO_ONE, Rule.TIME_SLICE}
+        apart = {*state.FOR_NO_ONE, Rule.TIME_SLICE, Rule.CONSOLIDATE}
         for taker, victim in sorted({(one.beneficiary, one.workload) for one in plan.evicts if one.rule not in apart}):
             if taker in self._reach(victim):
                 raise LawBroken(CIRCLE, f"{taker} evicts {victim}, for which it was evicted before, over others or not")

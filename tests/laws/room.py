@@ -90,7 +90,7 @@ class Room:
     def takes(self, node: Node, workload: Workload, pod: Pod) -> bool:
         """Whether the node lets it in: all but its devices and its gang."""
         request = pod.request
-        if not node.is_ready or node.is_cordoned or node.is_drained or pod.unmet:
+        if not is_usable(node) or pod.unmet:
             return False
         if node.pool not in (workload.pool, *workload.fallback_pools):
             return False
@@ -332,6 +332,11 @@ def instances_clash(device: Device, cuts: Sequence[tuple[Share, MigProfile]]) ->
             return True
         taken |= slices
     return sum(profile.compute_slices for _, profile in cuts) > device.slices
+
+
+def is_usable(node: Node) -> bool:
+    """Whether anything new may start there."""
+    return node.is_ready and not node.is_cordoned and not node.is_drained
 
 
 def is_chosen(node: Node, request: PodRequest) -> bool:
