@@ -252,6 +252,7 @@ def _unavailable(facts: Facts, workload: Workload, pods: list[Pod]) -> str | Non
     plain, bare = _plain(workload, pods)
     if facts.fits(plain, bare, (_whole(facts, workload, has_all=False),)):
         nodes = [node for node in _whole(facts, workload, has_all=False).nodes.values() if room.is_usable(node)]
+        nodes = [node for node in nodes if any(room.is_chosen(node, pod.request) for pod in pods)]
         is_full = all(min(facts.held.left_of(one)["pods"], facts.later.left_of(one)["pods"]) < 1 for one in nodes)
         return None if is_full else "what takes work could hold it"
     fits = facts.fits(plain, bare, (_whole(facts, workload, has_all=True),))

@@ -140,8 +140,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         FOLDER.mkdir(exist_ok=True)
         path.write_text(json.dumps(progress.saved(), indent=1), encoding="utf-8")
 
-    for kind, total in (("cycles", chosen.cycles), ("runs", chosen.runs)):
-        search(kind, range(chosen.seed + part, chosen.seed + total, parts), progress, save=save)
+    try:
+        for kind, total in (("cycles", chosen.cycles), ("runs", chosen.runs)):
+            search(kind, range(chosen.seed + part, chosen.seed + total, parts), progress, save=save)
+    except KeyboardInterrupt:
+        save()
+        print(f"stopped; the same command goes on after {progress.done}")
+        return 130
     for name, count in sorted(progress.judged.items()):
         print(f"{count:>10} {name}")
     return 1 if progress.broken else 0
