@@ -84,7 +84,8 @@ def is_fixed(hold: Hold, standing: Iterable[Hold]) -> bool:
         (one.pod for one in standing if one.workload.id == workload.id),
         key=lambda pod: (-pod.priority, pod.index, pod.id),
     )
-    return hold.pod.id in [pod.id for pod in own[: workload.min_pods]]
+    ended_well = sum(pod.state is PodState.SUCCEEDED for pod in workload.pods)
+    return hold.pod.id in [pod.id for pod in own[: max(0, workload.min_pods - ended_well)]]
 
 
 # What a pool has, and what is asked of it.

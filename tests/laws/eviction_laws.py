@@ -93,8 +93,10 @@ def evictions_are_legal(case: Case) -> int:
     takers = case.takers()
     if not takers:
         return 0
+    gone = {one.pod for one in case.plan.evicts if one.rule in state.FOR_NO_ONE}
     for taker, evicts in takers:
-        fault = _fault_of_taker(case, taker, evicts) or _fault_of_victims(case, taker, evicts)
+        gone |= {one.pod for one in evicts}
+        fault = _fault_of_taker(case, taker, evicts) or _fault_of_victims(case, taker, evicts, gone=gone)
         if fault:
             raise case.broken(LEGAL, fault)
     _refuse_too_many(case)
@@ -120,7 +122,8 @@ def _fault_of_taker(case: Case, taker: Workload, evicts: list[Evict]) -> str | N
     return f"{wrong} are no actions of the policy" if wrong else None
 
 
-def _fault_of_victims(case: Case, taker: Workload, evicts: list[Evict]) -> str | None:
+def _fault_of_victims(case: Case, taker: Workload, evicts: list[Evict], *, gone: set[str]) -> str | None:
+    """`gone`: all that has been evicted so far."""
     placed = {hold.pod.id for hold in case.promised}
     moves = [one for one in evicts if one.rule is Rule.CONSOLIDATE]
     most = case.policy.max_consolidation_victims
@@ -137,7 +140,7 @@ def _fault_of_victims(case: Case, taker: Workload, evicts: list[Evict]) -> str |
             return f"{one.pod} is not preemptible and is evicted for {taker.id}"
         if not victim.is_preemptible and gangs.broken_groups(victim, gangs.standing(victim, without=case.evicted)):
             return f"the minimum of {victim.id} is not preemptible and {one.pod} is evicted for {taker.id}"
-        core_goes = not gangs.standing(victim, without=case.evicted)
+        core_goes = not gangs.standing(victim, without=gone)
         if not victim.is_preemptible and core_goes:
             return f"all of semi-preemptible {victim.id} is evicted for {taker.id}"
         if one.rule is not Rule.CONSOLIDATE and core_goes and _is_protected(case, victim, one.rule):
