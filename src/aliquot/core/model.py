@@ -46,10 +46,12 @@ class Preemptibility(StrEnum):
 
 
 class QueueOrder(StrEnum):
-    """Who of equal priority is served first in a queue: who waits longest, or who has had the least GPU time."""
+    """Who of equal priority is served first in a queue: who waits longest, who has had the least GPU time, or who asks
+    for most, so that small work fills the gaps that large work leaves."""
 
     WAITING_TIME = "waiting-time"
     LEAST_ATTAINED_SERVICE = "least-attained-service"
+    LARGEST_FIRST = "largest-first"
 
 
 class PodState(StrEnum):

@@ -3,7 +3,7 @@
 Queues, among siblings at every level of the tree: not over their fair share first, then starved of quota, then by
 priority, then by the share they would have with their next workload, then by the one they have, age, name. Workloads of
 a queue: by priority, those below their gang minimum first, the one that waits longest, id. A queue may serve those who
-have had the least GPU time first instead of those who wait longest.
+have had the least GPU time, or those who ask for most, first instead of those who wait longest.
 """
 
 import heapq
@@ -31,8 +31,11 @@ def service_class(workload: Workload, policy: Policy) -> int:
 def workload_key(ask: Ask, queue: Queue | None, policy: Policy) -> WorkloadKey:
     """Who comes first in a queue: the smallest."""
     workload = ask.workload
-    is_by_service = queue is not None and queue.order is QueueOrder.LEAST_ATTAINED_SERVICE
-    turn = service_class(workload, policy) if is_by_service else 0
+    turn = 0
+    if queue is not None and queue.order is QueueOrder.LEAST_ATTAINED_SERVICE:
+        turn = service_class(workload, policy)
+    elif queue is not None and queue.order is QueueOrder.LARGEST_FIRST:
+        turn = -((ask.amounts[0] << 64) + ask.amounts[1])
     return (-workload.priority, turn, not ask.is_core, workload.created, workload.id)
 
 

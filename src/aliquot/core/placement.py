@@ -160,6 +160,11 @@ class Placer:
         if values[row] == scores.NO_ROOM:
             return None
         node = pool.nodes[row]
+        device = self.scores.device_for(node, request) if order == "tight" else None
+        if device is not None and request.gpu is not None:
+            slot = fitting.slot_on(node.devices[device], request.gpu, view)
+            if slot is not None:
+                return node, [slot]
         slots = fitting.fit(node, request, view, order=order)
         return None if slots is None else (node, slots)
 

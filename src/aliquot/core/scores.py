@@ -7,19 +7,22 @@ by the nodes that changed, so that placing costs little more than finding the sm
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from aliquot.core import constraints, fitting, rooms
+from aliquot.core import constraints, fitting, fragmentation, rooms
 from aliquot.core.fitting import Order
+from aliquot.core.fragmentation import Expected, Nodes, Shape
 from aliquot.core.model import PlacementStrategy, PodRequest, Policy
 from aliquot.core.rooms import NodeRoom, Slot, View
 from aliquot.core.snapshot import Pool, World
 
 NO_ROOM = np.iinfo(np.int64).max
 _MOST_WASTE = 1 << 23
+_MIDDLE = 1 << 39
+"""The cost by fragmentation is a number with a sign of 40 bits."""
 
 
 @dataclass(slots=True)
@@ -31,12 +34,31 @@ class Index:
     """How far the log was read."""
 
 
+@dataclass(slots=True)
+class State:
+    """What is left of all nodes of a pool, as `fragmentation` looks at them."""
+
+    nodes: Nodes
+    models: tuple[str, ...]
+    seen: int
+
+
 @dataclass(frozen=True, slots=True)
+class Expectation:
+    """What is expected in a pool, worked out for what was asked and about how much is free."""
+
+    basis: tuple[object, ...]
+    expected: Expected
+    serial: int
+
+
+@dataclass(slots=True)
 class Scores:
     """The numbers of one world under one policy."""
 
     world: World
     policy: Policy
+    _asked: dict[str, dict[Shape, int]] = field(default_factory=dict)
 
     def strategy(self, pool: str) -> PlacementStrategy:
         """How a pool places work that uses GPUs."""
@@ -66,8 +88,22 @@ class Scores:
             return np.array(
                 [score(node) if self.is_welcome(node, request, view) else NO_ROOM for node in pool.nodes], np.int64
             )
+        shape = fragmentation.shape_of(request) if strategy == "fragmentation" else None
+        if shape is not None and (expectation := self._expectation(pool)) is not None:
+            return self._by_fragmentation(pool, request, view, order=order, wanted=(shape, expectation))
         key = ("score", self.world.kind_of(request), view, order, strategy, self.policy.cpu_placement)
         return _kept(pool, key, score, request)
+
+    def device_for(self, node: NodeRoom, request: PodRequest) -> int | None:
+        """On which device of a node a share costs least those who come next; None if that is not known."""
+        pool = self.world.pools[node.node.pool]
+        if self.strategy(pool.name) != "fragmentation" or request.gpu is None or request.gpu.is_whole:
+            return None
+        shape, expectation = fragmentation.shape_of(request), self._expectation(pool)
+        if shape is None or expectation is None:
+            return None
+        row = np.array([node.row], np.intp)
+        return int(expectation.expected.raise_of(self._state(pool).nodes.rows(row), shape)[1][0])
 
     def counts(self, pool: Pool, kind: int, view: View) -> NDArray[np.int64]:
         """How many pods of a kind fit on each node, looking at each alone."""
@@ -111,6 +147,98 @@ class Scores:
             return sum(room.part("later") for room in node.devices) if node.is_usable else 0
 
         return int(_kept(self.world.pools[pool], "free", free).sum())
+
+    def _by_fragmentation(
+        self, pool: Pool, request: PodRequest, view: View, *, order: Order, wanted: tuple[Shape, Expectation]
+    ) -> NDArray[np.int64]:
+        """The scores by fragmentation, for all nodes that changed at once."""
+        shape, expectation = wanted
+        key = ("fragmentation", self.world.kind_of(request), view, order, expectation.serial)
+        state = self._state(pool)
+        index = pool.indexes.get(key)
+        if not isinstance(index, Index) or index.seen < pool.forgotten:
+            index = Index(np.full(len(pool.nodes), NO_ROOM, np.int64), state.seen)
+            pool.indexes[key] = index
+            rows = list(range(len(pool.nodes)))
+        else:
+            rows = sorted(set(pool.touched[index.seen - pool.forgotten :]))
+            index.seen = state.seen
+        if not rows:
+            return index.values
+        heads = {row: self._head(pool.nodes[row], request, view, order) for row in rows}
+        able = np.array([row for row in rows if heads[row] is not None], np.intp)
+        index.values[rows] = NO_ROOM
+        if len(able):
+            waste = expectation.expected.raise_of(state.nodes.rows(able), shape)[0]
+            waste = np.clip(waste + _MIDDLE, 0, 2 * _MIDDLE - 1)
+            head = np.array([heads[int(row)] for row in able], np.int64)
+            tail = np.array([_imbalance(pool.nodes[int(row)], request) for row in able], np.int64)
+            index.values[able] = (head * (2 * _MIDDLE) + waste) * 1024 + tail
+        return index.values
+
+    def _head(self, node: NodeRoom, request: PodRequest, view: View, order: Order) -> int | None:
+        """What counts more than fragmentation; None if the pod does not fit."""
+        if constraints.refusal(node.node, request) is not None or fitting.fit(node, request, view, order=order) is None:
+            return None
+        is_late = view == "later" and fitting.fit(node, request, "now", order=order) is None
+        return min(constraints.preference(node.node, request), 7) << 1 | is_late
+
+    def _expectation(self, pool: Pool) -> Expectation | None:
+        """What is expected in a pool: what was asked lately, else what waits. Worked out anew when that changes, or
+        about a fifth more or less is free."""
+        asked = self._asked_in(pool)
+        if not asked:
+            return None
+        state = self._state(pool)
+        free = int(state.nodes.free.sum()) + 1
+        level = free.bit_length() * 4 + (free * 4 >> free.bit_length() - 1) - 4
+        basis = (tuple(asked.items()), level)
+        found = pool.indexes.get("expectation")
+        if not isinstance(found, Expectation) or found.basis != basis:
+            serial = found.serial + 1 if isinstance(found, Expectation) else 0
+            for key in [key for key in pool.indexes if isinstance(key, tuple) and key[0] == "fragmentation"]:
+                del pool.indexes[key]
+            found = Expectation(basis, Expected(asked, state.models, state.nodes), serial)
+            pool.indexes["expectation"] = found
+        return found
+
+    def _asked_in(self, pool: Pool) -> dict[Shape, int]:
+        if pool.name not in self._asked:
+            snapshot = self.world.snapshot
+            counted: dict[Shape, int] = {}
+            lately = [(one.request, one.count) for one in snapshot.recent]
+            if not lately:
+                waiting = [self.world.waiting[id] for id in sorted(self.world.waiting)]
+                lately = [(pod.request, 1) for entry in waiting if entry.pool == pool.name for pod in entry.pending]
+            for request, count in lately:
+                shape = fragmentation.shape_of(request)
+                if shape is not None and shape.devices:
+                    counted[shape] = counted.get(shape, 0) + count
+            ordered = sorted(counted, key=lambda one: (one.milli_cpus, one.devices, one.milli, one.models))
+            self._asked[pool.name] = {shape: counted[shape] for shape in ordered}
+        return self._asked[pool.name]
+
+    def _state(self, pool: Pool) -> State:
+        end = pool.forgotten + len(pool.touched)
+        state = pool.indexes.get("state")
+        if not isinstance(state, State) or state.seen < pool.forgotten:
+            models = sorted({room.device.model for node in pool.nodes for room in node.devices} | {""})
+            most = max((len(node.devices) for node in pool.nodes), default=0)
+            free = np.zeros((len(pool.nodes), max(1, most)), np.int64)
+            numbers = [models.index(node.devices[0].device.model if node.devices else "") for node in pool.nodes]
+            nodes = Nodes(np.zeros(len(pool.nodes), np.int64), free, np.array(numbers, np.int64))
+            state = State(nodes, tuple(models), end)
+            pool.indexes["state"] = state
+            rows = set(range(len(pool.nodes)))
+        else:
+            rows = set(pool.touched[state.seen - pool.forgotten :])
+            state.seen = end
+        for row in rows:
+            node = pool.nodes[row]
+            state.nodes.cpus[row] = node.future[0]
+            for place, room in enumerate(node.devices):
+                state.nodes.free[row, place] = room.part("later")
+        return state
 
     def _score(self, node: NodeRoom, request: PodRequest, view: View, *, order: Order, strategy: str) -> int:
         """Smaller is better; NO_ROOM if it does not fit. Packed into one number, a field after the other."""
