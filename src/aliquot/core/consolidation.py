@@ -10,7 +10,7 @@ from datetime import timedelta
 
 import numpy as np
 
-from aliquot.core import constraints, eviction, gang, placement, promises, victims
+from aliquot.core import constraints, eligibility, eviction, gang, placement, promises, victims
 from aliquot.core.cycle import Cycle
 from aliquot.core.model import Pod
 from aliquot.core.plan import Evict, Rule
@@ -77,7 +77,15 @@ class Consolidation:
             self.cycle.world.rollback(mark)
             if found and (best is None or self._cost(found) < self._cost(best)) and self._is_enough(found):
                 best = found
-        return best
+        return None if best is None else self._shrunk(best)
+
+    def _shrunk(self, moved: list[Unit]) -> list[Unit]:
+        """Without those workloads that need not move, now that all places are known."""
+        for id in dict.fromkeys(unit.workload.id for unit in moved):
+            fewer = [unit for unit in moved if unit.workload.id != id]
+            if fewer and self._is_enough(fewer):
+                moved = fewer
+        return moved
 
     def _is_enough(self, moved: Sequence[Unit]) -> bool:
         """Whether the gang fits once these have moved, and they elsewhere."""
@@ -222,7 +230,9 @@ class Consolidation:
         for queue in cycle.world.holder_queues(pool):
             by_workload: dict[str, list[Unit]] = {}
             for unit in victims.units_of(cycle, pool, queue):
-                if not unit.is_promise and unit.workload.id not in taken and unit.workload.id != self.ask.id:
+                if unit.is_promise or unit.workload.id in taken or unit.workload.id == self.ask.id:
+                    continue
+                if eligibility.is_open(cycle.world, unit.workload, cycle.now):
                     by_workload.setdefault(unit.workload.id, []).append(unit)
             for together in (one for units in by_workload.values() for one in _sets(units)):
                 for row in {one.node.row for unit in together for one in unit.holdings if one.node is not None}:

@@ -123,13 +123,17 @@ class Cycle:
         running = {one.pod.id for one in self.world.running_of(id)} - self.evicted
         return running | {one.pod.id for one in self.bound.get(id, ())}
 
+    def placed(self, id: str) -> list[Holding]:
+        """The places of a workload that were bound in this cycle, or are promised."""
+        kept = self.promises.get(id)
+        return [*self.bound.get(id, ()), *(kept.holdings if kept else ())]
+
     def bind(self, ask: Ask, holdings: Sequence[Holding]) -> None:
         """Start these pods there."""
         for holding in holdings:
             self.world.hold(holding)
             self.binds.append(Bind(ask.id, holding.place))
         self.bound.setdefault(ask.id, []).extend(holdings)
-        self.placer.started.setdefault(ask.id, []).extend(holdings)
         self.settle(ask.id)
         self.advance(ask)
 
@@ -170,8 +174,9 @@ def begin(world: World, policy: Policy, now: datetime) -> Cycle:
     world.growth += 1
     world.divide(policy.usage_weight)
     cycle = Cycle(policy, now, world, placement.Placer(world, policy))
+    cycle.placer.placed = cycle.placed
     for one in world.releasing():
-        if one.node is not None:
+        if one.node is not None and not one.pod.is_stuck:
             cycle.leaving.setdefault(one.node.node.id, []).append(one)
     for id in sorted(world.waiting):
         entry = world.waiting[id]

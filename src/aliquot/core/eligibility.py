@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from aliquot.core import gang, wording
-from aliquot.core.model import PodState, Queue
+from aliquot.core.model import PodState, Queue, Workload
 from aliquot.core.plan import Code, Reason
 from aliquot.core.snapshot import Ask, World
 
@@ -62,6 +62,13 @@ def bar(world: World, ask: Ask, now: datetime) -> Reason | None:
         f"it starts with {wording.plural(workload.min_pods, 'pod')} or not at all; only {present} can run",
         {"needs": workload.min_pods, "present": present},
     )
+
+
+def is_open(world: World, workload: Workload, now: datetime) -> bool:
+    """Whether its queue takes new work and it does not back off: what was told to end could start again."""
+    if not world.is_leaf(workload.queue) or (workload.not_before is not None and workload.not_before > now):
+        return False
+    return not any(_is_held(one.queue) for one in world.accounts_of(workload.pool, workload.queue))
 
 
 def _is_held(queue: Queue) -> bool:

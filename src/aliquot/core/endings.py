@@ -38,10 +38,18 @@ def drain(cycle: Cycle, pool: str) -> None:
         leaving = [one for one in entry.running if one.node is not None and one.node.node.is_drained]
         if leaving:
             nodes = sorted({one.node.node.id for one in leaving if one.node is not None})
-            left = {one.pod.id for one in entry.running} - {one.pod.id for one in leaving}
-            is_whole = gang.is_satisfied(entry.workload, left)
-            going = leaving if is_whole else entry.running
-            _end(cycle, entry, going, Rule.DRAIN, f"{wording.names(nodes)} is drained")
+            _end(cycle, entry, _with_broken(entry, leaving), Rule.DRAIN, f"{wording.names(nodes)} is drained")
+
+
+def _with_broken(entry: Entry, leaving: list[Holding]) -> list[Holding]:
+    """These places, and those of the groups that do not run without them."""
+    gone = {one.pod.id for one in leaving}
+    left = [one.pod for one in entry.running if one.pod.id not in gone]
+    for unit in gang.units(entry.workload, left):
+        if gang.is_sound(entry.workload, {one.pod.id for one in entry.running} - gone):
+            break
+        gone |= {pod.id for pod in unit.pods}
+    return [one for one in entry.running if one.pod.id in gone]
 
 
 def _is_any_drained(cycle: Cycle, pool: str) -> bool:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import product
 
-from aliquot.core import constraints, gang, placement, promises, rooms, victims, wording
+from aliquot.core import constraints, eligibility, gang, placement, promises, rooms, victims, wording
 from aliquot.core.cycle import Cycle
 from aliquot.core.model import RESOURCES, Amounts, Pod, PodRequest, Workload
 from aliquot.core.plan import Evict, Rule
@@ -384,6 +384,8 @@ def replace_victims(cycle: Cycle, units: Sequence[Unit], taken: Sequence[Holding
     for unit in units:
         by_workload.setdefault(unit.workload.id, []).extend(holding.pod for holding in unit.holdings)
     for id in sorted(by_workload, key=lambda id: (-cycle.world.entries[id].workload.priority, id)):
+        if not eligibility.is_open(cycle.world, cycle.world.entries[id].workload, cycle.now):
+            continue
         pods = tuple(sorted(by_workload[id], key=gang.task_key))
         ask = ask_anew(cycle, cycle.world.entries[id].workload, pods)
         holdings = cycle.placer.place(ask, "later")

@@ -60,11 +60,24 @@ def choices(workload: Workload, *, active: Collection[str], waiting: Sequence[Po
         missing = workload.min_pods - sum(pod.id in active or pod.state is PodState.SUCCEEDED for pod in workload.pods)
         if missing > len(waiting) or not waiting:
             return []
-        return [tuple(waiting[: max(1, missing)])]
+        return _of_kinds(waiting, max(1, missing))
     pods: dict[str, list[Pod]] = {}
     for pod in waiting:
         pods.setdefault(leaf_of(workload, pod), []).append(pod)
     return [tuple(one) for one in _choices(workload.root, _counts(workload, active), pods)]
+
+
+def _of_kinds(waiting: Sequence[Pod], wanted: int) -> list[tuple[Pod, ...]]:
+    """So many of the pods that wait: the first; and where they are unlike, those of each kind before the others."""
+    found = [tuple(waiting[:wanted])]
+    if wanted < len(waiting):
+        for kind in dict.fromkeys(pod.request for pod in waiting):
+            first = [pod for pod in waiting if pod.request == kind]
+            others = [pod for pod in waiting if pod.request != kind]
+            choice = tuple([*first, *others][:wanted])
+            if choice not in found:
+                found.append(choice)
+    return found[:MOST_CHOICES]
 
 
 def units(workload: Workload, placed: Sequence[Pod]) -> list[Unit]:

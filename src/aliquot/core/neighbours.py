@@ -6,6 +6,7 @@ Only pods with labels or with rules of their own are known here.
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from aliquot.core import constraints
 from aliquot.core.model import Affinity, Node, PodRequest, Spread
 
 
@@ -55,7 +56,10 @@ class Neighbours:
         if self._count(node, term, request.namespace):
             return True
         # The first of a group that is drawn to itself may go anywhere.
-        is_anywhere = any(self._matching(id, term.labels, request.namespace) for id in self._pods)
+        is_anywhere = any(
+            term.topology_key in self._nodes[id].labels and self._matching(id, term.labels, request.namespace)
+            for id in self._pods
+        )
         return not is_anywhere and _matches(request, term.labels, request.namespace)
 
     def _is_kept_away(self, node: Node, request: PodRequest) -> bool:
@@ -71,8 +75,8 @@ class Neighbours:
         if spread.topology_key not in node.labels:
             return False
         counts: Counter[str] = Counter()
-        for one in self._nodes.values():
-            if spread.topology_key in one.labels:
+        for one in self._nodes.values():  # Nodes that it may not choose do not count.
+            if spread.topology_key in one.labels and constraints.refusal(one, request) != "selector":
                 counts[one.labels[spread.topology_key]] += self._matching(one.id, spread.labels, request.namespace)
         own = int(_matches(request, spread.labels, request.namespace))
         return counts[node.labels[spread.topology_key]] + own - min(counts.values()) <= spread.max_skew

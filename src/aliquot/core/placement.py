@@ -4,7 +4,7 @@ A gang is placed whole or not at all, its groups inside the domains they ask for
 `aliquot.core.scores`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -27,8 +27,8 @@ class Placer:
 
     world: World
     policy: Policy = field(default_factory=Policy)
-    started: dict[str, list[Holding]] = field(default_factory=dict)
-    """Places that were bound or promised in this cycle, by workload."""
+    placed: Callable[[str], Sequence[Holding]] = field(default=lambda id: ())
+    """The places of a workload that were bound in this cycle, or are promised."""
     scores: Scores = field(init=False)
     _refused: dict[tuple[object, ...], int] = field(default_factory=dict)
 
@@ -39,7 +39,8 @@ class Placer:
     def place(self, ask: Ask, view: View) -> list[Holding] | None:
         """Places for all pods of the ask, within the limits of its queue; the world is left as it was."""
         world = self.world
-        if not any(one.gpu and one.gpu.mib for one in ask.requests) and self.excess(ask, ask.amounts, view) is not None:
+        is_sure = not ask.alternatives and not any(one.gpu and one.gpu.mib for one in ask.requests)
+        if is_sure and self.excess(ask, ask.amounts, view) is not None:
             return None
         key = (ask.shape, view)
         if self._refused.get(key) == world.growth:
@@ -192,7 +193,7 @@ class Placer:
 
     def places_of(self, id: str) -> list[Holding]:
         """Where the pods of a workload are, or will be."""
-        return [*self.world.running_of(id), *self.started.get(id, ())]
+        return [*self.world.running_of(id), *self.placed(id)]
 
     def domains_of(self, ask: Ask) -> list[Rows | None]:
         """The sets of nodes in which all pods of an ask have to be, by what could be free there: None is all nodes."""

@@ -72,7 +72,6 @@ def keep(cycle: Cycle, ask: Ask, holdings: Sequence[Holding], *, waits_for: Sequ
     """Enter a promise, or add to the one that the workload has."""
     for holding in holdings:
         cycle.world.promise(holding)
-    cycle.placer.started.setdefault(ask.id, []).extend(holdings)
     expires = due + (due - cycle.now)
     before = cycle.promises.get(ask.id)
     if before is not None:

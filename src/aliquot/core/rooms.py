@@ -35,6 +35,8 @@ View = Literal["now", "later", "held"]
 """`now`: what is neither held nor promised. `later`: what is when all that was told to end is gone. `held`: what no one
 holds, promised or not; nothing is decided by it, it tells why something waits."""
 
+_MOST_SLICES = 16
+
 PORT = "port/"
 """A host port is a resource of its own, of which every node has one."""
 
@@ -56,6 +58,17 @@ class Tally:
     time_slicing: int = 0
     sm_sharing: int = 0
     slices: int = 0
+    """Memory slices that something takes, as a bit mask."""
+    counts: list[int] = field(default_factory=list)
+    """What takes each of them: more than one where room is promised that something still holds."""
+
+    def take(self, slices: int, sign: int) -> None:
+        """Enter (or remove) an instance that takes these slices."""
+        if not self.counts:
+            self.counts = [0] * _MOST_SLICES
+        for place in range(_MOST_SLICES):
+            self.counts[place] += sign * (slices >> place & 1)
+        self.slices = sum(1 << place for place, count in enumerate(self.counts) if count > 0)
 
     def allows(self, mode: Sharing) -> bool:
         """Whether a share of this mode may join."""
@@ -254,8 +267,6 @@ class Effect(Enum):
     """It runs, or is bound."""
     RELEASE = (-1, 0, 0, 1)
     """It was told to end before this cycle and still holds its place."""
-    STUCK = (-1, -1, 0, 1)
-    """It was told to end and does not: nobody counts on its place."""
     PROMISE = (0, -1, 1, 0)
     EVICT = (0, 1, -1, 1)
     """It is told to end in this cycle."""
@@ -323,7 +334,7 @@ def _shift_other(node: NodeRoom, amounts: Sequence[tuple[str, int]], idle: int, 
 def _shift_tally(slot: Slot, idle: int, future: int) -> None:
     for sign, tally in ((idle, slot.room.idle_tally), (future, slot.room.future_tally)):
         if slot.slices and sign:
-            tally.slices ^= slot.slices
+            tally.take(slot.slices, -sign)
         if slot.mode is Sharing.TIME_SLICING:
             tally.time_slicing -= sign
         elif slot.mode is Sharing.SM_SHARING:

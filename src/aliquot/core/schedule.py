@@ -105,7 +105,7 @@ def release_stale(cycle: Cycle) -> None:
 def await_releases(cycle: Cycle) -> None:
     """Promise room that this cycle frees to the first who fits there, so that it need not evict later."""
     for pool in cycle.pools if cycle.evicted else ():
-        _serve(cycle, pool, ("later",))
+        _serve(cycle, pool, ("now", "later"))
 
 
 def hold(cycle: Cycle) -> None:
@@ -184,10 +184,7 @@ def _make_room(cycle: Cycle, rule: Rule) -> None:
 
 
 def _make_room_in(cycle: Cycle, pool: str, rule: Rule, *, rank: int) -> None:
-    asks = cycle.asks_in(pool, rank)
-    if rule is Rule.TIME_SLICE:
-        asks = [ask for ask in asks if victims.is_sliced(cycle, ask)]
-    turns = cycle.turns(pool, asks)
+    turns = cycle.turns(pool, victims.prospects(cycle, pool, cycle.asks_in(pool, rank), rule))
     hopeless: set[tuple[object, ...]] = set()
     while (ask := turns.next()) is not None:
         if not _may_evict(cycle, ask):

@@ -69,6 +69,15 @@ def unit_of(workload: Workload, holdings: tuple[Holding, ...], *, is_core: bool,
     return Unit(workload, holdings, amounts, is_core, is_promise)
 
 
+def units_of(workload: Workload, running: Sequence[Holding]) -> list[Unit]:
+    """What of these places ends together, in the order in which it would be given up."""
+    by_pod = {one.pod.id: one for one in running}
+    return [
+        unit_of(workload, tuple(by_pod[pod.id] for pod in unit.pods), is_core=unit.is_core)
+        for unit in gang.units(workload, [one.pod for one in running])
+    ]
+
+
 @dataclass(slots=True, eq=False)
 class Entry:
     """A workload in the world: the places of its pods, and the pods that wait."""
@@ -338,12 +347,7 @@ class World:
     def units_of(self, entry: Entry) -> list[Unit]:
         """What of a workload ends together, in the order in which it would be given up."""
         if entry.units is None:
-            by_pod = {one.pod.id: one for one in entry.running}
-            found = gang.units(entry.workload, [one.pod for one in entry.running])
-            entry.units = [
-                unit_of(entry.workload, tuple(by_pod[pod.id] for pod in unit.pods), is_core=unit.is_core)
-                for unit in found
-            ]
+            entry.units = units_of(entry.workload, entry.running)
         return entry.units
 
     def divide(self, usage_weight: tuple[int, int]) -> None:
@@ -414,7 +418,7 @@ class World:
                 self._shift(one, Effect.HOLD.value)
                 entry.running.append(one)
             else:
-                self._shift(one, Effect.STUCK.value if pod.is_stuck else Effect.RELEASE.value)
+                self._shift(one, Effect.HOLD.value if pod.is_stuck else Effect.RELEASE.value)
                 entry.releasing.append(one)
         entry.pending = gang.pending_of(workload.pods)
         self._file(entry)
@@ -445,7 +449,7 @@ class World:
         for one in entry.running:
             self._shift(one, rooms.INVERSE[Effect.HOLD])
         for one in entry.releasing:
-            effect = Effect.STUCK if one.pod.is_stuck else Effect.RELEASE
+            effect = Effect.HOLD if one.pod.is_stuck else Effect.RELEASE
             self._shift(one, rooms.INVERSE[effect])
         found = self._holders.get((entry.pool, entry.workload.queue), {})
         found.pop(id, None)

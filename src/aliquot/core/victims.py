@@ -87,7 +87,13 @@ def choose(cycle: Cycle, giver: Giver, unit: Unit, rule: Rule, *, may_cross: boo
         return Choice(unit, giver, "priority", _GPU)
     for basis, grounds in giver.grounds().items():
         for ground in grounds:
-            if unit.amounts[ground] and _stays(cycle, giver, unit, basis=basis, ground=ground, may_cross=may_cross):
+            if not unit.amounts[ground]:
+                continue
+            if _stays(cycle, giver, unit, basis=basis, ground=ground, may_cross=False) or (
+                may_cross
+                and _stays(cycle, giver, unit, basis=basis, ground=ground, may_cross=True)
+                and not _could_take_back(giver, unit)
+            ):
                 return Choice(unit, giver, basis, ground)
     return None
 
@@ -151,11 +157,13 @@ def units_of(cycle: Cycle, pool: str, queue: str) -> list[Unit]:
 
 def running_units(cycle: Cycle, workload: Workload) -> list[Unit]:
     """What of a running workload may be evicted, in the order in which it would be given up."""
-    if workload.is_preemptible:
-        return cycle.world.units_of(cycle.world.entries[workload.id])
-    if not workload.is_semi_preemptible:
+    if not workload.is_preemptible and not workload.is_semi_preemptible:
         return []
-    return [unit for unit in cycle.world.units_of(cycle.world.entries[workload.id]) if not unit.is_core]
+    entry = cycle.world.entries[workload.id]
+    found = cycle.world.units_of(entry)
+    if workload.id in cycle.losers:
+        found = snapshot.units_of(workload, [one for one in entry.running if one.pod.id not in cycle.evicted])
+    return found if workload.is_preemptible else [unit for unit in found if not unit.is_core]
 
 
 def work_lost(cycle: Cycle, workload: Workload, milli_gpus: int) -> tuple[timedelta, timedelta]:
@@ -224,17 +232,45 @@ def _preemptible(cycle: Cycle, ask: Ask, rule: Rule) -> list[Giver]:
 
 def _is_later_class(cycle: Cycle, ask: Ask, unit: Unit) -> bool:
     workload = unit.workload
-    if unit.is_promise or workload.priority != ask.workload.priority or workload.started is None:
-        return False
-    if workload.started + cycle.policy.service_quantum > cycle.now:
+    if workload.priority != ask.workload.priority or not _has_had_its_turn(cycle, unit):
         return False
     return order.service_class(ask.workload, cycle.policy) < order.service_class(workload, cycle.policy)
+
+
+def _has_had_its_turn(cycle: Cycle, unit: Unit) -> bool:
+    started = unit.workload.started
+    return not unit.is_promise and started is not None and started + cycle.policy.service_quantum <= cycle.now
 
 
 def is_sliced(cycle: Cycle, ask: Ask) -> bool:
     """Whether its queue serves those first who have had the least GPU time."""
     queue = cycle.world.queues[ask.workload.queue]
     return queue.order is QueueOrder.LEAST_ATTAINED_SERVICE
+
+
+def prospects(cycle: Cycle, pool: str, asks: Sequence[Ask], rule: Rule) -> list[Ask]:
+    """Those of the asks of a pool for whom something may run that they may evict: a sound "no" for the others, before
+    any search and for many at once."""
+    if rule is Rule.RECLAIM:
+        leaves = _leaves(cycle, pool)
+        return [ask for ask in asks if len(leaves) > (ask.workload.queue in leaves)]
+    if rule is Rule.TIME_SLICE:
+        asks = [ask for ask in asks if is_sliced(cycle, ask)]
+    units = {queue: units_of(cycle, pool, queue) for queue in {ask.workload.queue for ask in asks}}
+    if rule is Rule.PREEMPT:
+        lowest = {queue: min((unit.workload.priority for unit in found), default=0) for queue, found in units.items()}
+        return [ask for ask in asks if lowest[ask.workload.queue] < ask.workload.priority and units[ask.workload.queue]]
+    last: dict[tuple[str, int], int] = {}
+    for queue, found in units.items():
+        for unit in found:
+            if _has_had_its_turn(cycle, unit):
+                key = (queue, unit.workload.priority)
+                last[key] = max(last.get(key, 0), order.service_class(unit.workload, cycle.policy))
+    return [
+        ask
+        for ask in asks
+        if order.service_class(ask.workload, cycle.policy) < last.get((ask.workload.queue, ask.workload.priority), 0)
+    ]
 
 
 def _leaves(cycle: Cycle, pool: str) -> list[str]:
@@ -315,6 +351,31 @@ def _stays(cycle: Cycle, giver: Giver, unit: Unit, *, basis: str, ground: int, m
             if index == ground or (contended[index] and is_bound):
                 return False
     return True
+
+
+def _could_take_back(giver: Giver, unit: Unit) -> bool:
+    """Whether its queue would have a claim against the taker for the unit, were it gone: then to take it below what it
+    is due would begin a circle."""
+    return any(_stays_within(giver, unit, basis) and _passes(giver, unit, basis) for basis in BASES)
+
+
+def _stays_within(giver: Giver, unit: Unit, basis: str) -> bool:
+    """Whether the giver, with the unit, is within what it is due, wherever that binds it."""
+    return all(
+        account.level[index] <= due(account, basis)[index]
+        for account in giver.below
+        for index in (0, 1, 2)
+        if unit.amounts[index] and (basis == "fair share" or account.terms.of(RESOURCES[index]).quota is not None)
+    )
+
+
+def _passes(giver: Giver, unit: Unit, basis: str) -> bool:
+    """Whether the taker will be over what it is due of something that the unit would ask for."""
+    return any(
+        unit.amounts[index]
+        and all(account.level[index] + giver.asked[index] > due(account, basis)[index] for account in giver.taker)
+        for index in (0, 1, 2)
+    )
 
 
 def _pool_name(giver: Giver) -> str:
