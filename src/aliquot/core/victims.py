@@ -89,6 +89,8 @@ def choose(cycle: Cycle, giver: Giver, unit: Unit, rule: Rule, *, may_cross: boo
         for ground in grounds:
             if not unit.amounts[ground]:
                 continue
+            if basis == "fair share" and _has_claim(giver, unit, "quota"):
+                continue  # It would take it back by its quota: what is guaranteed goes before what is fair.
             if _stays(cycle, giver, unit, basis=basis, ground=ground, may_cross=False) or (
                 may_cross
                 and _stays(cycle, giver, unit, basis=basis, ground=ground, may_cross=True)
@@ -356,7 +358,11 @@ def _stays(cycle: Cycle, giver: Giver, unit: Unit, *, basis: str, ground: int, m
 def _could_take_back(giver: Giver, unit: Unit) -> bool:
     """Whether its queue would have a claim against the taker for the unit, were it gone: then to take it below what it
     is due would begin a circle."""
-    return any(_stays_within(giver, unit, basis) and _passes(giver, unit, basis) for basis in BASES)
+    return any(_has_claim(giver, unit, basis) for basis in BASES)
+
+
+def _has_claim(giver: Giver, unit: Unit, basis: str) -> bool:
+    return _passes(giver, unit, basis) and _stays_within(giver, unit, basis)
 
 
 def _stays_within(giver: Giver, unit: Unit, basis: str) -> bool:
