@@ -64,6 +64,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
     },
     "Study": {
         "scenario": Entry("scenario:scenario", "Run small clusters out of files, and check what comes out."),
+        "simulate": Entry("simulate:simulate", "Replay a trace in a cluster that is not there, and report."),
     },
     "Shell": {
         "completion": Entry("completion:completion", "Print the completion script for bash, zsh or fish."),

@@ -10,6 +10,9 @@ import click
 from aliquot.cli import exits, output
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from aliquot.wire import simulations
     from aliquot.wire.scenario import outcome, shape
 
 # `settings` of app has the same defaults; they are named here so that `--help` loads none of the server.
@@ -67,3 +70,26 @@ def check_scenario(given: "shape.Scenario") -> list[tuple[str, str, str]]:
     from aliquot.app import scenario
 
     return [(one.what, one.wanted, one.got) for one in scenario.check(given)]
+
+
+def simulate(
+    request: "simulations.Request", on_progress: "Callable[[simulations.Progress], None]"
+) -> "simulations.Simulation":
+    """What comes of a trace."""
+    from aliquot.app import simulate as app
+
+    return app.run(request, on_progress)
+
+
+def simulation_rows(found: "simulations.Simulation") -> list[tuple[str, list[str]]]:
+    """The numbers of a simulation as text: what each is, and its value in each run."""
+    from aliquot.app import simulate as app
+
+    return app.rows(found)
+
+
+def simulation_page(found: "simulations.Simulation") -> str:
+    """A simulation as a page of HTML."""
+    from aliquot.app import simulate as app
+
+    return app.page(found)

@@ -44,15 +44,14 @@ class Discipline:
     """How each queue is served."""
 
     order: QueueOrder
-    hold_after: timedelta | None = None
 
 
 DISCIPLINES: dict[str, Discipline] = {
-    "fifo": Discipline(QueueOrder.WAITING_TIME, hold_after=timedelta(0)),
+    "fifo": Discipline(QueueOrder.WAITING_TIME),
     "fifo-greedy": Discipline(QueueOrder.WAITING_TIME),
     "least-attained-service": Discipline(QueueOrder.LEAST_ATTAINED_SERVICE),
 }
-"""By the names of the literature: `fifo` keeps the next room for the head of the queue, `fifo-greedy` never does."""
+"""By the names of the literature. `fifo` is `fifo-greedy` with nobody let in but the head of each queue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +117,10 @@ class Intake:
             pods=pods,
             min_pods=len(pods),
         )
-        step = self._wear.checkpoint_every
         return Job(
             workload,
             run_time=job.run_time,
-            checkpoint_every=timedelta.resolution if step == timedelta(0) else step,
+            checkpoint_every=step_of(self._wear.checkpoint_every),
             release_takes=self._wear.release_takes,
         )
 
@@ -139,6 +137,11 @@ class Intake:
             if node.devices and (not shape.models or node.devices[0].model in shape.models)
         ]
         return max(fitting, default=1)
+
+
+def step_of(checkpoint_every: timedelta | None) -> timedelta | None:
+    """In which steps work is kept: zero is the smallest there is."""
+    return timedelta.resolution if checkpoint_every == timedelta(0) else checkpoint_every
 
 
 def _pods_of(shape: Shape, most: int) -> tuple[PodRequest, ...]:
@@ -192,5 +195,4 @@ def _queue(name: str, quota: int, discipline: Discipline, *, parent: str | None 
         parent=parent,
         terms={DEFAULT_POOL: PoolTerms(gpu=Claim(quota=quota))},
         order=discipline.order,
-        hold_after=discipline.hold_after,
     )

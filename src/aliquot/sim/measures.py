@@ -14,9 +14,6 @@ from aliquot.sim.fragmentation import Fragmentation
 from aliquot.sim.occupancy import Occupancy
 from aliquot.sim.series import Series
 
-MOST_QUEUES = 8
-"""Whose parts are kept over time: those with the most GPU time asked."""
-
 
 @dataclass(frozen=True, slots=True)
 class Part:
@@ -35,7 +32,8 @@ class Measures:
     ) -> None:
         self._nodes = nodes
         self._fragmentation = fragmentation
-        self._leaves = [queue for queue in queues if queue.parent is not None]
+        parents = {queue.parent for queue in queues}
+        self._leaves = [queue for queue in queues if queue.id not in parents]
         self._sample = begin
         self._share_sample = begin
         self.capacity = sum(len(node.devices) for node in nodes) * WHOLE_DEVICE_MILLI

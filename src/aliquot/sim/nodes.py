@@ -25,7 +25,7 @@ _MIB = 2**20
 _PART = re.compile(
     r"(?P<nodes>[0-9]{1,9})\s*[x×*]\s*(?P<devices>[0-9]{1,9})(?:\s*[x×*]\s*(?P<model>[A-Za-z][\w.-]*))?", re.A
 )
-_VALID = ("NODESxDEVICES: 8x8", "with a model: 8x8xH100", "several: 8x8xH100,4x4xT4", "a file with a list of nodes")
+VALID = ("NODESxDEVICES: 8x8", "with a model: 8x8xH100", "several: 8x8xH100,4x4xT4", "a file with a list of nodes")
 _COLUMNS = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
 
 
@@ -47,7 +47,7 @@ def read(text: str) -> tuple[Node, ...]:
     if path.is_file():
         with lines.open_text(path) as stream:
             return parse_list(path.name, stream)
-    raise InvalidInput(f"{FIELD}: {_shown(text)} is neither nodes nor a file", field=FIELD, valid=_VALID)
+    raise InvalidInput(f"{FIELD}: {_shown(text)} is neither nodes nor a file", field=FIELD, valid=VALID)
 
 
 def parse_list(name: str, stream: TextIO) -> tuple[Node, ...]:
@@ -88,9 +88,9 @@ def _make(text: str, kinds: list[_Kind]) -> tuple[Node, ...]:
     for kind in kinds:
         if not kind.count or kind.devices > MOST_DEVICES:
             why = "no node" if not kind.count else f"more than {MOST_DEVICES} devices on a node"
-            raise InvalidInput(f"{FIELD}: {_shown(text)}: {why}", field=FIELD, valid=_VALID)
+            raise InvalidInput(f"{FIELD}: {_shown(text)}: {why}", field=FIELD, valid=VALID)
     if total > MOST_NODES:
-        raise InvalidInput(f"{FIELD}: {_shown(text)}: {total} nodes; at most {MOST_NODES}", field=FIELD, valid=_VALID)
+        raise InvalidInput(f"{FIELD}: {_shown(text)}: {total} nodes; at most {MOST_NODES}", field=FIELD, valid=VALID)
     width = len(str(total - 1))
     alike = [kind for kind in kinds for _ in range(kind.count)]
     return tuple(

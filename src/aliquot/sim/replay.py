@@ -9,17 +9,19 @@ Promises: the same trace, nodes and policy give the same outcome; memory does no
 by three numbers each.
 """
 
+import dataclasses
+import heapq
 import itertools
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from aliquot.core import cycle as cycles
 from aliquot.core import promises, schedule
 from aliquot.core import snapshot as snapshots
-from aliquot.core.model import Node, Policy, Queue
+from aliquot.core.model import Node, Policy, Queue, Snapshot, Workload
 from aliquot.sim import measures
 from aliquot.sim.intake import BEGIN
 from aliquot.sim.measures import Measures
@@ -42,6 +44,12 @@ class Course:
     policy: Policy
     jobs: Iterator[tuple[datetime, Job]]
     """In the order of time."""
+    is_strict: bool = False
+    """Of each queue only the head may start: the FIFO of the literature, which the product never does."""
+    facts: Snapshot = field(default_factory=Snapshot)
+    """Topologies and budgets; what runs when it begins."""
+    run_times: Mapping[str, timedelta] = field(default_factory=dict)
+    """Of what runs when it begins; what is not in it never ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,12 +115,17 @@ class _Replay:
         self._policy = policy
         self._world = World(course.nodes, course.queues, grace=policy.release_grace, turns=turns)
         self._world.is_ledger_kept = False
+        self._world.facts = course.facts
+        for workload in course.facts.workloads:
+            self._world.adopt(Job(workload, run_time=course.run_times.get(workload.id)), BEGIN)
         self._accounts = snapshots.World(self._world.snapshot())
         self._outcome = Outcome(measured)
         self._on_progress = on_progress
         self._next: tuple[datetime, Job] | None = next(course.jobs, None)
-        self._holds = [queue.hold_after for queue in course.queues if queue.hold_after]
+        self._queues = {queue.id: queue for queue in course.queues}
+        self._wakes: list[datetime] = []
         self._is_still = False
+        self._has_bound = False
 
     def run(self) -> Outcome:
         """All of it."""
@@ -125,8 +138,8 @@ class _Replay:
             if due is None:
                 break
             at_once = at_once + 1 if due <= now else 0
-            if at_once > MOST_AT_ONCE:
-                raise NeverAtRest(f"more than {MOST_AT_ONCE} cycles at {now}")
+            if at_once > MOST_AT_ONCE + len(self._world.tasks):
+                raise NeverAtRest(f"{at_once} cycles at {now}, and the plans go on changing things")
             now = max(now, due)
         self._report(now)
         return self._close(now)
@@ -136,7 +149,9 @@ class _Replay:
         world.take_in(now)
         while self._next is not None and self._next[0] <= now:
             world.happen(Submit(self._next[1]), self._next[0])
+            self._await_clocks(self._next[1].workload)
             self._next = next(self._course.jobs, None)
+        self._has_bound = False
         if world.waiting or world.promises:
             self._cycle(now)
         for ended in world.ended:
@@ -147,7 +162,8 @@ class _Replay:
 
     def _cycle(self, now: datetime) -> None:
         accounts, world, outcome = self._accounts, self._world, self._outcome
-        accounts.sync(world.snapshot())
+        seen = world.snapshot()
+        accounts.sync(self._heads_only(seen) if self._course.is_strict else seen)
         cycle = schedule.decide(accounts, self._policy, now)
         kept = [promises.nominate(one) for _, one in sorted(cycle.promises.items())]
         if outcome.measures.wants_shares(now):
@@ -160,6 +176,20 @@ class _Replay:
         outcome.cycles += 1
         outcome.cut_off += bool(cycle.unsearched)
         self._is_still = not (cycle.binds or cycle.evicts)
+        self._has_bound = bool(cycle.binds)
+
+    def _heads_only(self, seen: Snapshot) -> Snapshot:
+        """What is, without those who wait behind the head of their queue."""
+        heads: dict[str, Workload] = {}
+        waiting = self._world.waiting
+        for id in waiting:
+            one = self._world.tasks[id].workload
+            head = heads.get(one.queue)
+            if head is None or (one.created, one.id) < (head.created, head.id):
+                heads[one.queue] = one
+        shown = {head.id for head in heads.values()}
+        workloads = tuple(one for one in seen.workloads if one.id not in waiting or one.id in shown)
+        return dataclasses.replace(seen, workloads=workloads)
 
     def _evict(self, cycle: cycles.Cycle, now: datetime) -> None:
         victims: dict[str, set[str]] = {}
@@ -172,21 +202,32 @@ class _Replay:
     def _next_due(self, now: datetime) -> datetime | None:
         """The next instant with something to do. Where nothing is left to come and nothing moves, there is none."""
         world = self._world
+        if self._next is None and not world.tasks:
+            return None  # What is still due is of jobs that have ended.
+        if self._course.is_strict and self._has_bound and world.waiting:
+            return now  # The next head may fit as well.
         times = [] if self._next is None else [self._next[0]]
         due = world.next_due()
         if due is not None:
             times.append(due)
         if times or not self._is_still:
             times += [promise.expires + TICK for promise in world.promises.values() if promise.expires + TICK > now]
-            times += self._hold_times(now)
+            while self._wakes and self._wakes[0] <= now:
+                heapq.heappop(self._wakes)
+            times += self._wakes[:1]
         return min(times, default=None)
 
-    def _hold_times(self, now: datetime) -> Sequence[datetime]:
-        """When somebody will have waited so long that room is held."""
-        if not self._holds:
-            return ()
-        created = [self._world.tasks[id].workload.created for id in self._world.waiting]
-        return [since + span for since in created for span in self._holds if since + span > now]
+    def _await_clocks(self, workload: Workload) -> None:
+        """Remember when its case changes though nothing happens: it may evict, it may start, room is held for it."""
+        times = [workload.not_before, workload.created + workload.preemption_delay]
+        above: Queue | None = self._queues.get(workload.queue)
+        while above is not None and above.hold_after is None:
+            above = self._queues.get(above.parent or "")
+        if above is not None and above.hold_after is not None:
+            times.append(workload.created + above.hold_after)
+        for instant in times:
+            if instant is not None and instant > workload.created:
+                heapq.heappush(self._wakes, instant)
 
     def _report(self, now: datetime) -> None:
         ended = len(self._outcome.tally.completion)

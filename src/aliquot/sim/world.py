@@ -143,6 +143,8 @@ class World:
         self.ended: list[Ended] = []
         """What ran to its end; whoever wants it takes it out."""
         self.counts = Counts()
+        self.facts = Snapshot()
+        """Topologies and budgets, which nothing here changes."""
         self.grace = grace
         self.occupancy = Occupancy()
         self._turns = turns
@@ -158,6 +160,9 @@ class World:
             queues=tuple(self.queues.values()),
             workloads=tuple([task.workload for task in self.tasks.values()]),
             promises=tuple(self.promises[id] for id in sorted(self.promises)),
+            topologies=self.facts.topologies,
+            budgets=self.facts.budgets,
+            recent=self.facts.recent,
         )
 
     def next_due(self) -> datetime | None:
@@ -234,6 +239,22 @@ class World:
                 self._set_device(device_id, reason)
                 if reason in _ENDS_WORK:
                     self._lose(device_id, now)
+
+    def adopt(self, job: Job, now: datetime) -> None:
+        """Take in a workload as it is: what its pods hold is held, and if it runs it goes on."""
+        workload = job.workload
+        task = Task(job=job, workload=workload, served=workload.attained_milli_seconds * _MICRO)
+        self.tasks[workload.id] = task
+        for pod in workload.pods:
+            if pod.state in _HOLDS and pod.node is not None:
+                self._log(task, pod, now, sign=1)
+                self.occupancy.take(pod, self.nodes[pod.node])
+            if pod.state is PodState.RELEASING and not pod.is_stuck:
+                self._push(now + min(job.release_takes, self.grace), (workload.id, task.attempt, pod.id))
+        if workload.started is not None:
+            task.first_start = workload.started
+            self._await_end(task, workload.started)
+        self._file(task)
 
     # What a plan does.
 
@@ -315,6 +336,9 @@ class World:
         self.counts.started += 1
         task.workload = dataclasses.replace(task.workload, started=now)
         task.first_start = task.first_start or now
+        self._await_end(task, now)
+
+    def _await_end(self, task: Task, now: datetime) -> None:
         if self._is_served_in_turns(task) and self._turns is not None:
             self._push(now + self._turns.quantum, _Turn(task.workload.id, task.attempt))
         if task.job.run_time is not None:
