@@ -194,9 +194,11 @@ def _pool_empty(facts: Facts, workload: Workload, _: list[Pod]) -> str | None:
 
 
 def _limit(facts: Facts, workload: Workload, pods: list[Pod]) -> str | None:
+    """What moves counts at both of its places until it is gone from the first."""
     pool = _first_pool(facts, workload)
     asked = amounts.asked(facts.case.before, replace(workload, pool=pool, fallback_pools=()), pool, pods)
-    found = _over(facts, workload, pool, asked, lambda claim: claim.limit)
+    both = [*facts.case.now_held, *facts.case.promised]
+    found = _over(facts, workload, pool, asked, lambda claim: claim.limit, both)
     return None if found is not None else "no limit would be passed"
 
 
