@@ -5,6 +5,7 @@ Amounts are written as people write them (`gpu="0.5"`, `cpu="500m"`, `memory="64
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from aliquot.core import quantities
@@ -147,6 +148,17 @@ def job(
     )
 
 
+def asking(workload: Workload, **asked: object) -> Workload:
+    """The workload with pods that ask for this besides, or instead: fields of their request."""
+    pods = tuple(replace(pod, request=replace(pod.request, **asked)) for pod in workload.pods)  # type: ignore[arg-type]  # passed on
+    return replace(workload, pods=pods)
+
+
+def having(workload: Workload, **facts: object) -> Workload:
+    """The workload with pods of which this is so: fields of a pod."""
+    return replace(workload, pods=tuple(replace(pod, **facts) for pod in workload.pods))  # type: ignore[arg-type]  # passed on
+
+
 def running(
     workload: Workload,
     *places: str,
@@ -160,27 +172,14 @@ def running(
     for index, place in enumerate(places):
         node_id, _, devices = place.partition(":")
         before = pods[index]
-        pods[index] = Pod(
-            id=before.id,
-            index=before.index,
-            request=before.request,
+        pods[index] = replace(
+            before,
             state=state,
             node=node_id,
             shares=shares(before.request.gpu, node_id, devices, device_memory=device_memory),
             release_due=due if state is PodState.RELEASING else None,
         )
-    return Workload(
-        id=workload.id,
-        name=workload.name,
-        queue=workload.queue,
-        created=workload.created,
-        pods=tuple(pods),
-        min_pods=workload.min_pods,
-        priority=workload.priority,
-        is_preemptible=workload.is_preemptible,
-        pool=workload.pool,
-        started=NOW - started,
-    )
+    return replace(workload, pods=tuple(pods), started=NOW - started)
 
 
 def releasing(workload: Workload, *places: str, due: timedelta | None = timedelta(seconds=20)) -> Workload:

@@ -65,7 +65,7 @@ def test_work_that_may_not_be_preempted_is_no_victim() -> None:
     assert code_of(made, "b0") is Code.NO_FREE_DEVICE
 
 
-def test_a_gang_whose_queue_would_fall_below_its_quota_is_spared() -> None:
+def test_a_guarantee_is_honoured_against_one_large_gang_though_its_queue_falls_below_its_quota() -> None:
     taken = snapshot(
         node(),
         queue("a", "4"),
@@ -73,6 +73,33 @@ def test_a_gang_whose_queue_would_fall_below_its_quota_is_spared() -> None:
         running(job("a1", "a", "6"), "node-1:0,1,2,3,4,5"),
         *full("b", 2, first=6),
         job("b9", "b"),
+    )
+
+    assert evicted(plan(taken)) == ["a1-0"]
+
+
+def test_a_queue_is_not_left_below_its_quota_where_smaller_work_does() -> None:
+    taken = snapshot(
+        node(),
+        queue("a", "4"),
+        queue("b", "4"),
+        running(job("a1", "a", "5"), "node-1:0,1,2,3,4", started=timedelta(minutes=1)),
+        running(job("a2", "a"), "node-1:5", started=timedelta(hours=9)),
+        *full("b", 2, first=6),
+        job("b9", "b"),
+    )
+
+    assert evicted(plan(taken)) == ["a2-0"]
+
+
+def test_no_fair_share_of_cpu_takes_back_what_a_quota_of_gpus_took() -> None:
+    taken = snapshot(
+        node(devices=4, cpu="2"),
+        queue("a", "3"),
+        queue("b", "0"),
+        running(job("a1", "a", cpu="1"), "node-1:0"),
+        running(job("a2", "a", cpu="1"), "node-1:1"),
+        job("b1", "b", cpu="500m"),
     )
 
     assert not plan(taken).evicts

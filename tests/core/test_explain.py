@@ -13,10 +13,24 @@ from aliquot.core import change, explain
 from aliquot.core import schedule as scheduler
 from aliquot.core.errors import NotFound
 from aliquot.core.explain import Explanation
-from aliquot.core.model import ForeignUse, GpuRequest, Place, PodState, Policy, Promise, Snapshot, Workload
+from aliquot.core.model import (
+    Affinity,
+    ForeignUse,
+    GpuRequest,
+    Near,
+    Place,
+    PodState,
+    Policy,
+    Promise,
+    Sharing,
+    Snapshot,
+    Taint,
+    Topology,
+    Workload,
+)
 from aliquot.core.plan import Code
 from tests import builders
-from tests.builders import NOW, device, job, node, queue, releasing, running, snapshot
+from tests.builders import NOW, asking, device, having, job, node, queue, releasing, running, snapshot
 
 POLICY = Policy()
 STRANGER = ForeignUse(pid=4711, user="eve", mib=70_000)
@@ -107,8 +121,8 @@ HELPED: list[tuple[Code, Snapshot, str]] = [
         snapshot(
             node(devices=2),
             TEAM,
-            running(job("left", gpu="0.5"), "node-1:0"),
-            running(job("right", gpu="0.5"), "node-1:1"),
+            running(job("left", gpu="0.5", is_preemptible=False), "node-1:0"),
+            running(job("right", gpu="0.5", is_preemptible=False), "node-1:1"),
             job(gpu="1"),
         ),
         "ask for 0.5 GPU instead of 1",
@@ -146,12 +160,101 @@ HELPED: list[tuple[Code, Snapshot, str]] = [
         ),
         "raise its priority from 50 to 51",
     ),
+    (
+        Code.POOL_EMPTY,
+        snapshot(node(pool="other"), queue("team-a", "8", pool="other"), job()),
+        "submit it to pool other instead of default",
+    ),
+    (Code.QUEUE_HELD, snapshot(node(), replace(TEAM, is_held=True), job()), "release team-a"),
+    (
+        Code.TAINT,
+        snapshot(replace(node(), taints=(Taint("team", "red"),)), TEAM, job()),
+        "let it use any node of its pool: no selector, and every taint tolerated",
+    ),
+    (
+        Code.SELECTOR,
+        snapshot(node(), TEAM, asking(job(), nodes=("node-9",))),
+        "let it use any node of its pool: no selector, and every taint tolerated",
+    ),
+    (
+        Code.LARGER_THAN_ANY_NODE,
+        snapshot(node(), TEAM, asking(job(), gpu=GpuRequest(models=("B200",)))),
+        "accept any model of GPU",
+    ),
+    (
+        Code.TOPOLOGY,
+        replace(
+            snapshot(
+                replace(node("node-1", 1), labels={"rack": "a"}),
+                replace(node("node-2", 1), labels={"rack": "b"}),
+                TEAM,
+                replace(job(pods=2, min_pods=2), near=Near("net", required="rack")),
+            ),
+            topologies=(Topology("net", ("rack",)),),
+        ),
+        "run 1 replica instead of 2",
+    ),
+    (
+        Code.AFFINITY,
+        snapshot(
+            replace(node("node-1", 2), labels={"host": "one"}),
+            TEAM,
+            running(asking(job("holder", is_preemptible=False), labels=(("app", "x"),)), "node-1:0"),
+            asking(job(), anti_affinity=(Affinity((("app", "x"),), "host"),)),
+        ),
+        "stop holder (of the same project)",
+    ),
+    (
+        Code.SHARING_MODE,
+        snapshot(
+            node(devices=1),
+            TEAM,
+            running(job("holder", gpu="0.5", is_preemptible=False), "node-1:0"),
+            asking(job(), gpu=GpuRequest(1, 500, sharing=Sharing.SM_SHARING, is_sharing_required=True)),
+        ),
+        "stop holder (of the same project)",
+    ),
+    (
+        Code.NO_FREE_RESOURCE,
+        snapshot(
+            node(),
+            TEAM,
+            running(asking(job("holder", is_preemptible=False), host_ports=(80,)), "node-1:0"),
+            asking(job(), host_ports=(80,)),
+        ),
+        "stop holder (of the same project)",
+    ),
+    (
+        Code.PREEMPTION_DELAY,
+        snapshot(
+            node(devices=1),
+            TEAM,
+            running(job("holder", priority=10, gpu="0.5"), "node-1:0"),
+            replace(job(), preemption_delay=timedelta(hours=2)),
+        ),
+        "ask for 0.5 GPU instead of 1",
+    ),
+    (
+        Code.PROTECTED_MIN_RUNTIME,
+        snapshot(
+            node(devices=1),
+            replace(TEAM, preempt_min_runtime=timedelta(hours=2)),
+            running(job("holder", priority=10, gpu="0.5"), "node-1:0"),
+            job(),
+        ),
+        "ask for 0.5 GPU instead of 1",
+    ),
 ]
 
 # A code, a world in which nothing that one change mends starts `job`, and what is said instead.
 UNHELPED: list[tuple[Code, Snapshot, str]] = [
     (Code.NO_SUCH_QUEUE, snapshot(node(), job(queue="nowhere")), "an administrator has to make the project nowhere"),
-    (Code.POOL_EMPTY, snapshot(node(pool="other"), TEAM, job()), "bring nodes into pool default"),
+    (Code.POOL_EMPTY, snapshot(TEAM, job()), "bring nodes into pool default"),
+    (
+        Code.UNMET_DEPENDENCY,
+        snapshot(node(), TEAM, having(job(), unmet="volume data does not exist")),
+        "more than one of these would have to change",
+    ),
     (
         Code.BACKING_OFF,
         snapshot(node(), TEAM, job(not_before=NOW + timedelta(minutes=5))),

@@ -1,8 +1,10 @@
 """Where pods go: which device, which node, and what never fits together."""
 
+from dataclasses import replace
+
 import pytest
 
-from aliquot.core.model import Policy
+from aliquot.core.model import Asked, Policy
 from aliquot.core.plan import Code
 from tests import builders
 from tests.builders import job, node, queue, running, snapshot
@@ -46,7 +48,15 @@ def test_requests_by_memory_fit_by_memory_alone() -> None:
 def test_a_share_goes_to_the_device_that_is_already_shared() -> None:
     taken = snapshot(node(), queue(), running(job("old", gpu="0.25"), "node-1:5"), job("new", gpu="0.5"))
 
-    assert bound(plan(taken)) == {"new": ["gpu-5"]}
+    assert bound(plan(taken, policy=Policy(gpu_placement="pack"))) == {"new": ["gpu-5"]}
+
+
+def test_by_fragmentation_a_share_leaves_no_piece_that_nobody_expected_can_use() -> None:
+    taken = snapshot(node(), queue(), running(job("old", gpu="0.25"), "node-1:5"), job("new", gpu="0.5"))
+
+    asked = (Asked(builders.request("0.5"), 10), Asked(builders.request("0.25"), 1))
+
+    assert bound(plan(replace(taken, recent=asked))) == {"new": ["gpu-0"]}
 
 
 def test_a_share_takes_the_tightest_fit() -> None:

@@ -6,10 +6,23 @@ from datetime import timedelta
 import pytest
 
 from aliquot.core import schedule
-from aliquot.core.model import ForeignUse, Pod, PodState, Policy, Promise, Snapshot
+from aliquot.core.model import (
+    Affinity,
+    ForeignUse,
+    GpuRequest,
+    Near,
+    Pod,
+    PodState,
+    Policy,
+    Promise,
+    Sharing,
+    Snapshot,
+    Taint,
+    Topology,
+)
 from aliquot.core.plan import Code, Reason
 from tests import builders
-from tests.builders import NOW, device, job, node, queue, releasing, running, snapshot
+from tests.builders import NOW, asking, device, having, job, node, queue, releasing, running, snapshot
 
 EVE = ForeignUse(4711, "eve", 30_000)
 
@@ -110,8 +123,8 @@ CASES: dict[str, tuple[Snapshot, Code, str]] = {
             node("node-1", 4),
             node("node-2", 4),
             queue(),
-            running(job("old-1", gpu="2"), "node-1:0,1"),
-            running(job("old-2", gpu="2"), "node-2:0,1"),
+            running(job("old-1", gpu="2", is_preemptible=False), "node-1:0,1"),
+            running(job("old-2", gpu="2", is_preemptible=False), "node-2:0,1"),
             job(gpu="4"),
         ),
         Code.FRAGMENTED,
@@ -121,8 +134,8 @@ CASES: dict[str, tuple[Snapshot, Code, str]] = {
         snapshot(
             node(devices=2),
             queue(),
-            running(job("old-1", gpu="0.5"), "node-1:0"),
-            running(job("old-2", gpu="0.5"), "node-1:1"),
+            running(job("old-1", gpu="0.5", is_preemptible=False), "node-1:0"),
+            running(job("old-2", gpu="0.5", is_preemptible=False), "node-1:1"),
             job(),
         ),
         Code.FRAGMENTED,
@@ -133,12 +146,100 @@ CASES: dict[str, tuple[Snapshot, Code, str]] = {
             node("node-1", 1, cpu="8"),
             node("node-2", 1, cpu="8"),
             queue(),
-            running(job("gpu"), "node-1:0"),
-            running(job("cpu", gpu=None, cpu="8"), "node-2"),
+            running(job("gpu", is_preemptible=False), "node-1:0"),
+            running(job("cpu", gpu=None, cpu="8", is_preemptible=False), "node-2"),
             job(cpu="4"),
         ),
         Code.FRAGMENTED,
         "no one node has all that it needs free together, though each part is free somewhere",
+    ),
+    "a held queue": (
+        snapshot(node(), replace(queue(), is_held=True), job()),
+        Code.QUEUE_HELD,
+        "team-a is held: nothing new starts in it until an administrator releases it",
+    ),
+    "a department that is drained": (
+        snapshot(node(), replace(queue("d"), is_drained=True), queue(parent="d"), job()),
+        Code.QUEUE_HELD,
+        "d is drained: nothing new starts in it until an administrator releases it",
+    ),
+    "a volume that is not there": (
+        snapshot(node(), queue(), having(job(), unmet="volume data does not exist")),
+        Code.UNMET_DEPENDENCY,
+        "volume data does not exist",
+    ),
+    "a taint everywhere": (
+        snapshot(replace(node(), taints=(Taint("team", "red"),)), queue(), job()),
+        Code.TAINT,
+        "it does not tolerate what keeps pods off the nodes it may use: team=red:NoSchedule",
+    ),
+    "a label nowhere": (
+        snapshot(node(), queue(), asking(job(), node_labels=(("disk", ("ssd",)),))),
+        Code.SELECTOR,
+        "no node is one that it asks for: disk is ssd",
+    ),
+    "one rack for all": (
+        replace(
+            snapshot(
+                replace(node("node-1", 1), labels={"rack": "a"}),
+                replace(node("node-2", 1), labels={"rack": "b"}),
+                queue(),
+                replace(job(pods=2), near=Near("net", required="rack")),
+            ),
+            topologies=(Topology("net", ("rack",)),),
+        ),
+        Code.TOPOLOGY,
+        "its pods must share one rack; no rack of pool default holds them even when empty",
+    ),
+    "kept away by others": (
+        snapshot(
+            replace(node(), labels={"host": "one"}),
+            queue(),
+            running(asking(job("old"), labels=(("app", "x"),)), "node-1:0"),
+            asking(job(), anti_affinity=(Affinity((("app", "x"),), "host"),)),
+        ),
+        Code.AFFINITY,
+        "1 node with room is closed to it by the rules about which pods may be near each other",
+    ),
+    "another way of sharing": (
+        snapshot(
+            node(devices=1),
+            queue(),
+            running(job("old", gpu="0.5", is_preemptible=False), "node-1:0"),
+            asking(job(), gpu=GpuRequest(1, 500, sharing=Sharing.SM_SHARING, is_sharing_required=True)),
+        ),
+        Code.SHARING_MODE,
+        "it requires sm-sharing; every GPU with room for it is shared in another way",
+    ),
+    "a host port in use": (
+        snapshot(
+            node(),
+            queue(),
+            running(asking(job("old", is_preemptible=False), host_ports=(80,)), "node-1:0"),
+            asking(job(), host_ports=(80,)),
+        ),
+        Code.NO_FREE_RESOURCE,
+        "needs 1 of port/80 on one node; the most that is free is 0 on node-1",
+    ),
+    "not yet allowed to evict": (
+        snapshot(
+            node(devices=1),
+            queue(),
+            running(job("old", priority=10), "node-1:0"),
+            replace(job(), preemption_delay=timedelta(hours=2)),
+        ),
+        Code.PREEMPTION_DELAY,
+        "nothing is free for it, and it may evict others only after 2030-01-01T13:00:00+00:00",
+    ),
+    "not yet long enough": (
+        snapshot(
+            node(devices=1),
+            replace(queue(), preempt_min_runtime=timedelta(hours=2)),
+            running(job("old", priority=10), "node-1:0"),
+            job(),
+        ),
+        Code.PROTECTED_MIN_RUNTIME,
+        "needs 1 whole GPU; none of 1 is free; what it could evict has not run for its minimum run time yet",
     ),
     "all devices held": (
         snapshot(node(devices=1), queue(), running(job("old"), "node-1:0"), job()),

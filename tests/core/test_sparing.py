@@ -16,7 +16,7 @@ def test_of_an_elastic_gang_only_the_pods_in_the_way_are_evicted() -> None:
     assert {one.pod for one in plan.evicts} == {"elastic-1", "elastic-2"}
 
 
-def test_a_workload_that_loses_a_pod_is_promised_no_place_in_the_same_cycle() -> None:
+def test_a_pod_that_has_to_go_is_promised_a_place_where_there_is_one() -> None:
     half = running(job("half", gpu="0.5", pods=2, min_pods=1), "node-1:0")
     keeper = running(job("keeper", "team-c", gpu="0.5", is_preemptible=False), "node-1:1")
     queues = (queue("team-a", "0", limit="0.5"), queue("team-b", "1"), queue("team-c", "1"))
@@ -25,4 +25,7 @@ def test_a_workload_that_loses_a_pod_is_promised_no_place_in_the_same_cycle() ->
     plan = scheduler.schedule(world, Policy(), NOW)
 
     assert [one.pod for one in plan.evicts] == ["half-0"]
-    assert [one.workload for one in plan.nominates] == ["owner"]
+    assert {one.workload: one.places[0].shares[0].device for one in plan.nominates} == {
+        "owner": "node-1-gpu-0",
+        "half": "node-1-gpu-1",
+    }

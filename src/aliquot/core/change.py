@@ -8,7 +8,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from aliquot.core.errors import NotFound
-from aliquot.core.model import Device, GpuRequest, Node, Pod, PodState, PoolTerms, Queue, Snapshot, Workload
+from aliquot.core.model import (
+    Device,
+    GpuRequest,
+    Group,
+    Near,
+    Node,
+    Pod,
+    PodState,
+    PoolTerms,
+    Queue,
+    Snapshot,
+    Toleration,
+    Workload,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +95,27 @@ class SetPool:
 
 
 @dataclass(frozen=True, slots=True)
+class LoosenNear:
+    """What it requires to be near each other it only prefers."""
+
+    workload: str
+
+
+@dataclass(frozen=True, slots=True)
+class OpenNodes:
+    """Its pending pods may go to any node of their pool: no selector, and every taint tolerated."""
+
+    workload: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseQueue:
+    """A queue takes new work again."""
+
+    queue: str
+
+
+@dataclass(frozen=True, slots=True)
 class SetTerms:
     """A queue's terms in one pool are others."""
 
@@ -121,6 +155,9 @@ Change = (
     | SetPriority
     | SetPreemptible
     | SetPool
+    | LoosenNear
+    | OpenNodes
+    | ReleaseQueue
     | SetTerms
     | AddQueue
     | UncordonNode
@@ -147,6 +184,10 @@ def _apply(snapshot: Snapshot, change: Change) -> Snapshot:
                 workloads=tuple(one for one in snapshot.workloads if one.id != id),
                 promises=tuple(one for one in snapshot.promises if one.workload != id),
             )
+        case ReleaseQueue(id):
+            _found("project", id, [one.id for one in snapshot.queues])
+            queues = (replace(one, is_held=False, is_drained=False) if one.id == id else one for one in snapshot.queues)
+            return replace(snapshot, queues=tuple(queues))
         case AddQueue(queue):
             return replace(snapshot, queues=(*(one for one in snapshot.queues if one.id != queue.id), queue))
         case SetTerms(id, pool, terms):
@@ -168,7 +209,7 @@ def _apply(snapshot: Snapshot, change: Change) -> Snapshot:
 
 def _change(
     workload: Workload,
-    change: SetGpu | SetCpu | SetMemory | SetReplicas | SetPriority | SetPreemptible | SetPool,
+    change: SetGpu | SetCpu | SetMemory | SetReplicas | SetPriority | SetPreemptible | SetPool | LoosenNear | OpenNodes,
 ) -> Workload:
     match change:
         case SetGpu(gpu=gpu):
@@ -192,6 +233,24 @@ def _change(
             return replace(workload, is_preemptible=is_preemptible)
         case SetPool(pool=pool):
             return replace(workload, pool=pool)
+        case LoosenNear():
+            near = None if workload.near is None else _loose(workload.near)
+            return replace(workload, near=near, gang=None if workload.gang is None else _loosened(workload.gang))
+        case OpenNodes():
+            return replace(workload, pods=tuple(_asking(pod, _anywhere(pod)) for pod in workload.pods))
+
+
+def _anywhere(pod: Pod) -> Pod:
+    return replace(pod, request=replace(pod.request, nodes=None, node_labels=(), tolerations=(Toleration(),)))
+
+
+def _loose(near: Near) -> Near:
+    return near if near.required is None else Near(near.topology, preferred=near.preferred or near.required)
+
+
+def _loosened(group: Group) -> Group:
+    near = None if group.near is None else _loose(group.near)
+    return replace(group, near=near, groups=tuple(_loosened(child) for child in group.groups))
 
 
 def _asking(before: Pod, after: Pod) -> Pod:

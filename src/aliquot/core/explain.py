@@ -5,12 +5,12 @@ or promised in that cycle; where trying all kinds of change finds one, one is gi
 first, then the order of `_kinds`, then the least amount. What nobody can change, or what ends by itself, says so.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Literal
 
-from aliquot.core import change, fairshare, quantities, schedule
+from aliquot.core import change, fairshare, quantities, schedule, shortages
 from aliquot.core.errors import NotFound
 from aliquot.core.model import (
     RESOURCES,
@@ -27,7 +27,8 @@ from aliquot.core.model import (
     Snapshot,
     Workload,
 )
-from aliquot.core.plan import Code, Plan, Reason, Wait
+from aliquot.core.plan import Code, Reason, Wait
+from aliquot.core.snapshot import World
 
 WhoCan = Literal["owner", "project", "administrator"]
 
@@ -58,19 +59,27 @@ class Explanation:
     no_suggestion_because: str | None = None
 
 
-def explain(snapshot: Snapshot, workload_id: str, *, policy: Policy, now: datetime) -> Explanation:
-    """Why this workload waits and the smallest change that starts it. Raises NotFound if it is not in the snapshot."""
+def explain(taken: Snapshot | World, workload_id: str, *, policy: Policy, now: datetime) -> Explanation:
+    """Why this workload waits and the smallest change that starts it. Raises NotFound if it is not in the snapshot.
+
+    A world that is kept from cycle to cycle saves building it; it is left as it was.
+    """
+    snapshot = taken.snapshot if isinstance(taken, World) else taken
     workload = next((one for one in snapshot.workloads if one.id == workload_id), None)
     if workload is None:
         raise NotFound(f"there is no workload {workload_id!r} here", field="workload")
-    plan = schedule.schedule(snapshot, policy, now)
-    wait = next((one for one in plan.waits if one.workload == workload_id), None)
+    world = taken if isinstance(taken, World) else World(snapshot)
+    cycle = schedule.decide(world, policy, now)
+    wait = schedule.wait_of(cycle, workload_id)
+    world.rollback(0)
     if wait is None:
         return Explanation(reason=None)
     known = Explanation(wait.reason, wait.position)
     if (ending := _ends_by_itself(snapshot, workload, wait)) is not None:
         return replace(known, no_suggestion_because=ending)
-    suggestion = _smallest(_Search(snapshot, workload, policy, now), plan)
+    search = _Search(snapshot, workload, policy, now, world)
+    suggestion = _smallest(search)
+    world.sync(snapshot)
     if suggestion is not None:
         return replace(known, suggestion=suggestion)
     return replace(known, no_suggestion_because=_why_none(snapshot, workload, wait.reason))
@@ -107,6 +116,7 @@ class _Search:
     workload: Workload
     policy: Policy
     now: datetime
+    world: World
     tried: dict[change.Change, tuple[str, ...] | None] = field(default_factory=dict)
 
     @property
@@ -122,19 +132,21 @@ class _Search:
     def evicted_by(self, changed: change.Change) -> tuple[str, ...] | None:
         """The workloads that are evicted for it after this change; None if it goes on waiting."""
         if changed not in self.tried:
-            plan = schedule.schedule(change.overlay(self.snapshot, [changed]), self.policy, self.now)
-            self.tried[changed] = _evicted_for(plan, self.workload.id)
+            self.tried[changed] = self.outcome([changed])
         return self.tried[changed]
 
+    def outcome(self, changes: Sequence[change.Change]) -> tuple[str, ...] | None:
+        """The same after several changes."""
+        id = self.workload.id
+        self.world.sync(change.overlay(self.snapshot, changes))
+        cycle = schedule.decide(self.world, self.policy, self.now)
+        is_served = id in cycle.bound or id in cycle.promises
+        self.world.rollback(0)
+        return tuple(sorted({one.workload for one in cycle.evicts if one.beneficiary == id})) if is_served else None
 
-def _evicted_for(plan: Plan, id: str) -> tuple[str, ...] | None:
-    if id not in {one.workload for one in plan.binds} | {one.workload for one in plan.nominates}:
-        return None
-    return tuple(sorted({one.workload for one in plan.evicts if one.beneficiary == id}))
 
-
-def _smallest(search: _Search, plan: Plan) -> Suggestion | None:
-    kinds = _kinds(search, plan)
+def _smallest(search: _Search) -> Suggestion | None:
+    kinds = _kinds(search)
     for may_evict in ("nobody", "others"):
         for ladders in kinds:
             found = [one for ladder in ladders if (one := _first(search, ladder, may_evict)) is not None]
@@ -169,17 +181,19 @@ def _first(search: _Search, ladder: _Ladder, may_evict: str) -> _Candidate | Non
     return ladder.at(high)
 
 
-def _kinds(search: _Search, plan: Plan) -> list[list[_Ladder]]:
+def _kinds(search: _Search) -> list[list[_Ladder]]:
     """All kinds of change but the end of another workload, in the order in which they are preferred."""
     return [
         [_fewer_gpus(search), _fewer_replicas(search)],
         [_smaller_share(search), _round_share(search)],
         [_less_cpu(search)],
         [_less_memory(search)],
-        [_uncordon(search)],
+        [_any_model(search), _other_pool(search)],
+        [_loosen(search), _open_nodes(search)],
+        [_uncordon(search), _release(search)],
         [_higher_priority(search)],
         [_preemptible(search)],
-        _terms(search, plan),
+        _terms(search),
     ]
 
 
@@ -298,7 +312,61 @@ def _preemptible(search: _Search) -> _Ladder:
     return _Ladder(1, at)
 
 
+def _any_model(search: _Search) -> _Ladder:
+    gpu = search.request.gpu
+    is_choosy = gpu is not None and bool(gpu.models or gpu.min_device_mib)
+
+    def at(index: int) -> _Candidate:
+        assert gpu is not None
+        text = "accept any model of GPU"
+        return _Candidate(change.SetGpu(search.workload.id, replace(gpu, models=(), min_device_mib=0)), text, "owner")
+
+    return _Ladder(int(is_choosy), at)
+
+
+def _other_pool(search: _Search) -> _Ladder:
+    own = {search.workload.pool, *search.workload.fallback_pools}
+    pools = sorted({node.pool for node in search.snapshot.nodes} - own)
+
+    def at(index: int) -> _Candidate:
+        text = f"submit it to pool {pools[index]} instead of {search.workload.pool}"
+        return _Candidate(change.SetPool(search.workload.id, pools[index]), text, "owner", (1, index))
+
+    return _Ladder(len(pools), at, is_steady=False)
+
+
+def _loosen(search: _Search) -> _Ladder:
+    def at(index: int) -> _Candidate:
+        text = "prefer that its pods are near each other instead of requiring it"
+        return _Candidate(change.LoosenNear(search.workload.id), text, "owner")
+
+    return _Ladder(int(shortages.has_required(search.workload.root)), at)
+
+
+def _open_nodes(search: _Search) -> _Ladder:
+    request = search.request
+    is_choosy = request.nodes is not None or bool(request.node_labels)
+    is_tainted = any(node.taints for node in search.snapshot.nodes if node.pool == search.workload.pool)
+
+    def at(index: int) -> _Candidate:
+        text = "let it use any node of its pool: no selector, and every taint tolerated"
+        return _Candidate(change.OpenNodes(search.workload.id), text, "owner", (1,))
+
+    return _Ladder(int(is_choosy or is_tainted), at)
+
+
 # What an administrator can change.
+
+
+def _release(search: _Search) -> _Ladder:
+    by_id = {queue.id: queue for queue in search.snapshot.queues}
+    held = [one for one in fairshare.path_of(search.workload.queue, by_id) if one.is_held or one.is_drained]
+
+    def at(index: int) -> _Candidate:
+        text = f"release {held[index].name}"
+        return _Candidate(change.ReleaseQueue(held[index].id), text, "administrator")
+
+    return _Ladder(len(held), at, is_steady=False)
 
 
 def _uncordon(search: _Search) -> _Ladder:
@@ -316,7 +384,7 @@ def _uncordon(search: _Search) -> _Ladder:
     return _Ladder(len(candidates), candidates.__getitem__, is_steady=False)
 
 
-def _terms(search: _Search, plan: Plan) -> list[_Ladder]:
+def _terms(search: _Search) -> list[_Ladder]:
     """Each quota and limit on the way from its project up, of what it asks for."""
     by_id = {queue.id: queue for queue in search.snapshot.queues}
     ladders: list[_Ladder] = []
@@ -324,16 +392,18 @@ def _terms(search: _Search, plan: Plan) -> list[_Ladder]:
         if not _asks_for(search.request, resource):
             continue
         for queue in fairshare.path_of(search.workload.queue, by_id):
-            enough = _enough(search, plan, queue, resource)
+            enough = _enough(search, queue, resource)
             ladders += [_raise(search, queue, resource, part, (rank, enough)) for part in ("limit", "quota")]
     return ladders
 
 
-def _enough(search: _Search, plan: Plan, queue: Queue, resource: ResourceName) -> int:
+def _enough(search: _Search, queue: Queue, resource: ResourceName) -> int:
     """More than any term of this queue need be: all that is there, and all that is held and asked."""
-    key = (search.workload.pool, queue.id)
-    asked, held = plan.asked.get(key), plan.held.get(key)
-    known = sum(amounts.of(resource) for amounts in (asked, held) if amounts is not None)
+    pool = search.world.pools.get(search.workload.pool)
+    account = None if pool is None else pool.accounts.get(queue.id)
+    index = RESOURCES.index(resource)
+    held = 0 if account is None else account.level[index] + account.releasing[index]
+    known = held + (0 if pool is None or queue.id not in pool.asked else pool.asked[queue.id].of(resource))
     nodes = [node for node in search.snapshot.nodes if node.pool == search.workload.pool]
     there = {
         "gpu": sum(WHOLE_DEVICE_MILLI * len(node.devices) for node in nodes),
@@ -400,8 +470,7 @@ def _stop_one(search: _Search) -> Suggestion | None:
 
 def _starts_without(search: _Search, others: Iterable[Workload]) -> bool:
     changes = [change.RemoveWorkload(one.id) for one in others]
-    plan = schedule.schedule(change.overlay(search.snapshot, changes), search.policy, search.now)
-    return _evicted_for(plan, search.workload.id) is not None
+    return search.outcome(changes) is not None
 
 
 def _loss(search: _Search, other: Workload) -> tuple[bool, bool, timedelta, str]:

@@ -260,6 +260,20 @@ def _waits(cycle: Cycle) -> tuple[Wait, ...]:
     return tuple(waits)
 
 
+def wait_of(cycle: Cycle, id: str) -> Wait | None:
+    """Why one workload waits after the cycle, and its position; None if it does not."""
+    for pool, ordered in positions(cycle).items():
+        barred = [(ask, reason) for ask, reason in cycle.barred.values() if ask.pool == pool]
+        barred.sort(key=lambda one: (one[0].workload.created, one[0].id))
+        for index, ask in enumerate(ordered):
+            if ask.id == id:
+                return Wait(id, reasons.Reasons(cycle).why(ask), index + 1)
+        for index, (ask, reason) in enumerate(barred):
+            if ask.id == id:
+                return Wait(id, reason, len(ordered) + index + 1)
+    return None
+
+
 def positions(cycle: Cycle) -> dict[str, list[Ask]]:
     """By pool, who waits after the cycle, in the order in which it would be served."""
     waiting: dict[str, list[Ask]] = {pool: [] for pool in cycle.pools}

@@ -48,6 +48,22 @@ def required_level(group: Group) -> str:
     return next((required_level(child) for child in group.groups if has_required(child)), "")
 
 
+def _other_mode(request: PodRequest, nodes: Sequence[NodeRoom]) -> Reason | None:
+    """There is room, but on devices that are shared in another way than it requires."""
+    gpu = request.gpu
+    if gpu is None or gpu.sharing is None or not gpu.is_sharing_required:
+        return None
+    loose = replace(request, gpu=replace(gpu, is_sharing_required=False))
+    able = [node for node in nodes if fitting.fit(node, loose, "now") is not None]
+    if not able:
+        return None
+    return Reason(
+        Code.SHARING_MODE,
+        f"it requires {gpu.sharing}; every GPU with room for it is shared in another way",
+        {"nodes": len(able)},
+    )
+
+
 def _unwelcome(ask: Ask, nodes: Sequence[NodeRoom]) -> Reason:
     """There is room for a pod, but not where the others of its gang, or other pods, let it be."""
     if has_required(ask.workload.root):
@@ -79,7 +95,7 @@ def shortage(placer: Placer, ask: Ask, pool: Pool) -> Reason:
     request = ask.requests[0]
     nodes = [node for node in pool.usable if constraints.refusal(node.node, request) is None]
     if request.gpu is not None and all(fitting.fit_devices(node, request.gpu, "now") is None for node in nodes):
-        return _short_of_devices(request.gpu, nodes)
+        return _other_mode(request, nodes) or _short_of_devices(request.gpu, nodes)
     for code, index in _SHORT_OF.items():
         resource = RESOURCES[index]
         asked = (request.milli_cpus, request.memory_bytes)[index - 1]

@@ -23,7 +23,7 @@ from aliquot.core.model import (
     Workload,
 )
 from aliquot.core.neighbours import Neighbours
-from aliquot.core.rooms import Account, DeviceRoom, Effect, Holding, NodeRoom, Vector, vector
+from aliquot.core.rooms import Account, DeviceRoom, Effect, Holding, NodeRoom, Vector
 
 _HOLDS = frozenset({PodState.RUNNING, PodState.RELEASING})
 
@@ -498,8 +498,8 @@ class World:
             pool.capacity, self.snapshot.queues, pool=pool.name, requests=requests, usage_weight=usage_weight
         )
         for id, account in pool.accounts.items():
-            account.share = vector(shares.share[id])
-            account.guaranteed = vector(shares.guaranteed[id])
+            account.share = rooms.vector(shares.share[id])
+            account.guaranteed = rooms.vector(shares.guaranteed[id])
             account.version += 1
             pool.asked[id] = Amounts()
         for leaf, asked in requests.items():
@@ -574,7 +574,9 @@ def _contended(pool: Pool) -> tuple[bool, bool, bool]:
     """Of which resources the queues together ask for more than there is."""
     short = [False, False, False]
     for account in pool.accounts.values():
-        for index, (asked, share) in enumerate(zip(vector(pool.asked[account.queue.id]), account.share, strict=True)):
+        for index, (asked, share) in enumerate(
+            zip(rooms.vector(pool.asked[account.queue.id]), account.share, strict=True)
+        ):
             limit = (account.terms.gpu, account.terms.cpu, account.terms.memory)[index].limit
             short[index] |= share < (asked if limit is None else min(asked, limit))
     return (short[0], short[1], short[2])
