@@ -187,7 +187,7 @@ def _illegal(case: Case, stages: list[Stage]) -> str | None:
 def _illegal_for(case: Case, stage: Stage, places: list[Hold]) -> str | None:
     taker, evicts, holds = stage
     served = {hold.pod.id for hold in places}
-    left = [hold for hold in holds if hold.pod.id not in served and hold not in case.stuck]
+    left = [hold for hold in holds if hold.pod.id not in served]
     for evict, unit in _units(case, evicts, holds):
         if not unit:
             return f"{evict.pod} is evicted for {taker.id} though it is gone"

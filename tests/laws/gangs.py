@@ -79,7 +79,7 @@ def _to_minimum(workload: Workload, group: Group, running: frozenset[str]) -> li
     if not group.groups:
         missing = max(0, group.minimum - sum(pod.id in running for pod in pods_in(workload, group)))
         waiting = _pending(workload, group)
-        return [waiting[:missing]] if missing <= len(waiting) else []
+        return _of_kinds(workload, waiting, missing) if missing <= len(waiting) else []
     rest = [one for one in group.groups if not is_up(workload, one, running)]
     found: list[list[Pod]] = []
     for more in combinations(rest, max(0, group.minimum - len(group.groups) + len(rest))):
@@ -90,9 +90,23 @@ def _to_minimum(workload: Workload, group: Group, running: frozenset[str]) -> li
     return found
 
 
+def _of_kinds(workload: Workload, waiting: list[Pod], wanted: int) -> list[list[Pod]]:
+    """The first of those that wait; where a gang without a tree has unlike pods, each kind before the others."""
+    found = [waiting[:wanted]]
+    if workload.gang is not None or wanted >= len(waiting):
+        return found
+    for kind in dict.fromkeys(pod.request for pod in waiting):
+        first = [pod for pod in waiting if pod.request == kind]
+        rest = [pod for pod in waiting if pod.request != kind]
+        option = sorted([*first, *rest][:wanted], key=waiting.index)
+        found += [option] if option not in found else []
+    return found
+
+
 def _to_grow(workload: Workload, group: Group, running: frozenset[str]) -> list[list[Pod]]:
     if not group.groups:
-        return [[pod] for pod in _pending(workload, group)[:1]]
+        waiting = _pending(workload, group)
+        return _of_kinds(workload, waiting, 1) if waiting else []
     found: list[list[Pod]] = []
     for one in group.groups:
         if is_up(workload, one, running):
