@@ -10,6 +10,8 @@ from aliquot.sim.clock import VirtualClock
 from aliquot.sim.cluster import Cycle, SimCluster
 from aliquot.sim.runner import Simulation
 from aliquot.sim.world import World
+from tests.laws.case import LawBroken
+from tests.laws.judge import Law
 from tests.sim import laws
 
 MOST_CYCLES_TO_REST = 60
@@ -53,7 +55,7 @@ class _Copies:
         if self._fresh is not None:
             self._fresh.take_in(cycle.now)
             if self._fresh.snapshot() != cycle.before:
-                raise laws.LawBroken(f"{cycle.now}: after a restart the cluster sees something else")
+                raise LawBroken("a-restart-changes-nothing", f"{cycle.now}: the cluster sees something else")
             self.compared += 1
             self._fresh = None
         self._evicting += bool(cycle.plan.evicts)
@@ -62,7 +64,7 @@ class _Copies:
             self._fresh = self.cluster.stored()
 
 
-def judge_day(seed: int, judging: tuple[laws.Law, ...] = laws.LAWS) -> Verdict:
+def judge_day(seed: int, judging: tuple[Law, ...] = laws.LAWS) -> Verdict:
     """Live through the day of this seed. Raises LawBroken, IllegalPlan or NeverAtRest, naming the seed."""
     try:
         return asyncio.run(_judge_day(seed, judging))
@@ -71,10 +73,10 @@ def judge_day(seed: int, judging: tuple[laws.Law, ...] = laws.LAWS) -> Verdict:
         raise
 
 
-async def _judge_day(seed: int, judging: tuple[laws.Law, ...]) -> Verdict:
+async def _judge_day(seed: int, judging: tuple[Law, ...]) -> Verdict:
     day = days.random_day(seed)
     simulation = day.simulation()
-    watch, copies = laws.Watch(judging), _Copies(simulation.cluster)
+    watch, copies = laws.Watch(day.policy, judging), _Copies(simulation.cluster)
     simulation.cluster.watchers += [watch, copies]
     await runner.run_until(simulation, day.end)
     counts = simulation.cluster.counts
@@ -86,9 +88,9 @@ async def _judge_day(seed: int, judging: tuple[laws.Law, ...]) -> Verdict:
     return verdict
 
 
-async def _rest(day: days.Day, now: datetime, stored: World, *, judging: tuple[laws.Law, ...]) -> int:
+async def _rest(day: days.Day, now: datetime, stored: World, *, judging: tuple[Law, ...]) -> int:
     """How many cycles a copy needs to come to rest when nothing comes from outside any more."""
     clock = VirtualClock(now)
     copy = Simulation(SimCluster.from_stored(clock, stored), clock, day.policy)
-    copy.cluster.watchers.append(laws.Watch(judging))
+    copy.cluster.watchers.append(laws.Watch(day.policy, judging))
     return await runner.run_to_rest(copy, at_most=MOST_CYCLES_TO_REST)

@@ -14,9 +14,9 @@ from aliquot.sim import runner
 from aliquot.sim.clock import VirtualClock
 from aliquot.sim.cluster import SimCluster
 from aliquot.sim.ids import CountedIds
+from aliquot.sim.occupancy import IllegalPlan
 from aliquot.sim.runner import Simulation
 from aliquot.sim.script import Cordon, Event, Happening, Job, Offer, SetQueue, Stop, Submit, Uncordon, Withhold
-from aliquot.sim.occupancy import IllegalPlan
 from tests.builders import NOW, job, node, queue
 from tests.sim import laws
 
