@@ -154,13 +154,12 @@ class Consolidation:
             chosen: list[Unit] = []
             for together in sorted(units, key=_weight, reverse=is_large_first):
                 world.steps += 1
-                if not all(self._may_lose(unit) for unit in together):
+                if not self._evict_legally(together):
                     continue
-                self._evict_all(together)
                 chosen += [unit for unit in together if unit not in chosen]
                 if self._is_over(chosen, moved) or self.cycle.placer.fits_on(node, request, "later"):
                     break
-            found = self._spared(node, chosen, lone)
+            found = [] if self._is_over(chosen, moved) else self._spared(node, chosen, lone)
             if found and self._all_fit(lone, [*moved, *found]) and (best is None or _pods(found) < _pods(best)):
                 best = found
             world.rollback(mark)
@@ -232,7 +231,8 @@ class Consolidation:
             for unit in victims.units_of(cycle, pool, queue):
                 if unit.is_promise or unit.workload.id in taken or unit.workload.id == self.ask.id:
                     continue
-                if eligibility.is_open(cycle.world, unit.workload, cycle.now):
+                is_whole = cycle.world.entries[unit.workload.id].is_whole
+                if is_whole and eligibility.is_open(cycle.world, unit.workload, cycle.now):
                     by_workload.setdefault(unit.workload.id, []).append(unit)
             for together in (one for units in by_workload.values() for one in _sets(units)):
                 for row in {one.node.row for unit in together for one in unit.holdings if one.node is not None}:
@@ -247,6 +247,17 @@ class Consolidation:
         """What sets of moves are compared by, the smaller the better: pods, work lost in all, age."""
         lost = sum((victims.work_lost(self.cycle, one.workload, one.amounts[0])[0] for one in units), timedelta())
         return (_pods(units), lost, max(self.cycle.now - unit.workload.created for unit in units))
+
+    def _evict_legally(self, units: Sequence[Unit]) -> bool:
+        """Evict them all, if budgets and limits allow each beside those before it; else none."""
+        mark, trial = self.cycle.world.mark(), dict(self.cycle.trial)
+        for unit in units:
+            if not self._may_lose(unit):
+                self.cycle.world.rollback(mark)
+                self.cycle.trial = trial
+                return False
+            self._evict(unit)
+        return True
 
     def _may_lose(self, unit: Unit) -> bool:
         accounts = self.cycle.world.accounts_of(self.ask.pool, unit.workload.queue)

@@ -387,7 +387,10 @@ def replace_victims(cycle: Cycle, units: Sequence[Unit], taken: Sequence[Holding
         if not eligibility.is_open(cycle.world, cycle.world.entries[id].workload, cycle.now):
             continue
         pods = tuple(sorted(by_workload[id], key=gang.task_key))
-        ask = ask_anew(cycle, cycle.world.entries[id].workload, pods)
+        workload = cycle.world.entries[id].workload
+        if not gang.is_satisfied(workload, cycle.pods_in_place(id) | {pod.id for pod in pods}):
+            continue
+        ask = ask_anew(cycle, workload, pods)
         holdings = cycle.placer.place(ask, "later")
         if holdings is None or any(one.place == old.get(one.pod.id) for one in holdings):
             continue

@@ -78,6 +78,8 @@ class Neighbours:
         for one in self._nodes.values():  # Nodes that it may not choose do not count.
             if spread.topology_key in one.labels and constraints.refusal(one, request) != "selector":
                 counts[one.labels[spread.topology_key]] += self._matching(one.id, spread.labels, request.namespace)
+        if node.labels[spread.topology_key] not in counts:
+            return False
         own = int(_matches(request, spread.labels, request.namespace))
         return counts[node.labels[spread.topology_key]] + own - min(counts.values()) <= spread.max_skew
 

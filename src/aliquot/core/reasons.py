@@ -37,7 +37,7 @@ class Reasons:
         """Why it was neither bound before nor in this cycle."""
         cycle = self.cycle
         pool = cycle.world.pools[ask.pool]
-        if not pool.nodes:
+        if not pool.nodes and ask.id not in cycle.unsearched:
             return Reason(Code.POOL_EMPTY, f"no node is in pool {pool.name}", {"pool": pool.name})
         if ask.id in cycle.promises and ask.id not in cycle.unsearched:
             return self._promised(ask)
@@ -195,6 +195,8 @@ class Reasons:
         """It would fit but for room that is promised to others."""
         if "allocate" not in self.cycle.policy.actions:
             return Reason(Code.BEHIND, "this cycle starts nothing: its policy leaves that out", {"promises": 0})
+        if not self.cycle.promises and ask.id not in self.cycle.revoked:
+            return None
         return None if self.cycle.placer.place(ask, "held") is None else self._promised_away(ask)
 
     def _would_fit_without_promises(self, ask: Ask) -> bool:

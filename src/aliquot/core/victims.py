@@ -94,7 +94,7 @@ def choose(cycle: Cycle, giver: Giver, unit: Unit, rule: Rule, *, may_cross: boo
             if _stays(cycle, giver, unit, basis=basis, ground=ground, may_cross=False) or (
                 may_cross
                 and _stays(cycle, giver, unit, basis=basis, ground=ground, may_cross=True)
-                and not _could_take_back(giver, unit)
+                and not _could_take_back(cycle, giver, unit)
             ):
                 return Choice(unit, giver, basis, ground)
     return None
@@ -355,10 +355,34 @@ def _stays(cycle: Cycle, giver: Giver, unit: Unit, *, basis: str, ground: int, m
     return True
 
 
-def _could_take_back(giver: Giver, unit: Unit) -> bool:
-    """Whether its queue would have a claim against the taker for the unit, were it gone: then to take it below what it
-    is due would begin a circle."""
-    return any(_has_claim(giver, unit, basis) for basis in BASES)
+def _could_take_back(cycle: Cycle, giver: Giver, unit: Unit) -> bool:
+    """Whether something that waits on the giver's side, or the unit itself, would have a claim against the taker once
+    the unit is gone: then to take the giver below what it is due would begin a circle."""
+    bases = [basis for basis in BASES if _passes(giver, unit, basis)]
+    if not bases:
+        return False
+    below = {account.queue.id for account in giver.below}
+    common = {account.queue.id for account in giver.accounts} - below
+    waiting: set[tuple[str, Vector]] = {(giver.accounts[0].queue.id, unit.amounts)}
+    waiting |= {(ask.workload.queue, ask.amounts) for ask in cycle.waiting.values() if ask.pool == _pool_name(giver)}
+    waiting |= {(one.workload.queue, one.charge) for one in cycle.lost}
+    for queue, asked in sorted(waiting):
+        path = [one for one in cycle.world.accounts_of(_pool_name(giver), queue) if one.queue.id not in common]
+        if not below & {account.queue.id for account in path}:
+            continue
+        if any(all(_is_due(account, asked, unit, basis, below) for account in path) for basis in bases):
+            return True
+    return False
+
+
+def _is_due(account: Account, asked: Vector, unit: Unit, basis: str, below: set[str]) -> bool:
+    """Whether a queue stays within what it is due with this much more, once the unit of the giver is gone."""
+    gone = unit.amounts if account.queue.id in below else (0, 0, 0)
+    return all(
+        account.level[index] - gone[index] + asked[index] <= due(account, basis)[index]
+        for index in (0, 1, 2)
+        if asked[index] and (basis == "fair share" or account.terms.of(RESOURCES[index]).quota is not None)
+    )
 
 
 def _has_claim(giver: Giver, unit: Unit, basis: str) -> bool:
