@@ -244,3 +244,47 @@ def test_children_never_add_up_to_more_than_their_parent(
     for department in DEPARTMENTS:
         below = [divided[id].milli_gpus for id, (parent, *_) in projects.items() if parent == department]
         assert sum(below) <= divided[department].milli_gpus
+
+
+# Worked by hand. With w and u the parts of the weights and of the use of those who still want more, each weighs
+# max(0, w + k·(w - u)). 10,000 milli-GPU are divided.
+USAGE = {
+    # w 1/2 1/2, u 0.8 0.2: 0.5 - 0.3 = 0.2 and 0.5 + 0.3 = 0.8.
+    "what was used counts in full": ((1, 1), ((1, 800_000), (1, 200_000)), (2_000, 8_000)),
+    # 0.5 - 0.15 = 0.35 and 0.65.
+    "it counts half": ((1, 2), ((1, 800_000), (1, 200_000)), (3_500, 6_500)),
+    # 0.5 - 0.6 < 0, so 0, and 1.1.
+    "who used far more gets nothing of the rest": ((2, 1), ((1, 800_000), (1, 200_000)), (0, 10_000)),
+    # w 3/4 1/4, u 1/2 1/2: 0.75 + 0.25 = 1 and 0.25 - 0.25 = 0.
+    "by weight the first had too little": ((1, 1), ((3, 500_000), (1, 500_000)), (10_000, 0)),
+    # Nobody used anything: the plain weights.
+    "nothing was used": ((1, 1), ((3, 0), (1, 0)), (7_500, 2_500)),
+}
+
+
+@pytest.mark.parametrize(("k", "claims", "expected"), USAGE.values(), ids=USAGE.keys())
+def test_past_use_lowers_a_claim_on_what_is_left(
+    k: tuple[int, int], claims: tuple[tuple[int, int], ...], expected: tuple[int, ...]
+) -> None:
+    claimants = [
+        Claimant(str(index), 100_000, quota=0, weight=weight, usage=usage)
+        for index, (weight, usage) in enumerate(claims)
+    ]
+
+    found = fairshare.divide(10_000, claimants, usage_weight=k)
+
+    assert tuple(found[one.id].share for one in claimants) == expected
+
+
+def test_use_is_compared_anew_among_those_who_still_want_more() -> None:
+    # First w 1/3 each, u 0 0.6 0.4, so 2/3 1/15 4/15: a is satisfied with 1,000, b gets 666 2/3 and c 2,666 2/3. Then
+    # w 1/2 1/2, u 0.6 0.4, so 0.4 and 0.6 of the 5,666 2/3 that are left.
+    claimants = [
+        Claimant("a", 1_000, quota=0),
+        Claimant("b", 100_000, quota=0, usage=600_000),
+        Claimant("c", 100_000, quota=0, usage=400_000),
+    ]
+
+    found = fairshare.divide(10_000, claimants, usage_weight=(1, 1))
+
+    assert [found[id].share for id in "abc"] == [1_000, 2_933, 6_066]

@@ -76,25 +76,31 @@ def divide_tree(
     children = children_of(queues)
     below = list(_from_below(children))
     terms = {queue.id: queue.terms_in(pool) for queue in queues}
-    share: list[dict[str, int]] = []
-    guaranteed: list[dict[str, int]] = []
+    found: list[dict[str, Portion]] = []
     for resource in RESOURCES:
         claimants = _claimants(below, terms, resource, pool=pool, requests=requests)
-        share.append({})
-        guaranteed.append({})
-        level: list[tuple[_Parts, Sequence[Queue]]] = [((capacity.of(resource), 1), children.get(None, ()))]
-        while level:
-            total, siblings = level.pop()
-            sure, all_in_all = _divide(total, [claimants[queue.id] for queue in siblings], usage_weight)
-            for queue in siblings:
-                guaranteed[-1][queue.id] = _units(sure[queue.id])
-                share[-1][queue.id] = _units(all_in_all[queue.id])
-                if queue.id in children:
-                    level.append((all_in_all[queue.id], children[queue.id]))
+        found.append(_divide_down(capacity.of(resource), children, claimants, usage_weight))
     return Shares(
-        share={queue.id: Amounts(*(one[queue.id] for one in share)) for queue in queues},
-        guaranteed={queue.id: Amounts(*(one[queue.id] for one in guaranteed)) for queue in queues},
+        share={queue.id: Amounts(*(one[queue.id].share for one in found)) for queue in queues},
+        guaranteed={queue.id: Amounts(*(one[queue.id].guaranteed for one in found)) for queue in queues},
     )
+
+
+def _divide_down(
+    capacity: int,
+    children: Mapping[str | None, Sequence[Queue]],
+    claimants: Mapping[str, Claimant],
+    usage_weight: tuple[int, int],
+) -> dict[str, Portion]:
+    """One resource, from the root down: what a queue gets is what its children divide."""
+    found: dict[str, Portion] = {}
+    level: list[tuple[_Parts, Sequence[Queue]]] = [((capacity, 1), children.get(None, ()))]
+    while level:
+        total, siblings = level.pop()
+        sure, in_all = _divide(total, [claimants[queue.id] for queue in siblings], usage_weight)
+        found |= {queue.id: Portion(_units(sure[queue.id]), _units(in_all[queue.id])) for queue in siblings}
+        level += [(in_all[queue.id], children[queue.id]) for queue in siblings if queue.id in children]
+    return found
 
 
 def children_of(queues: Sequence[Queue]) -> dict[str | None, list[Queue]]:
