@@ -89,8 +89,7 @@ class Intake:
         for index, job in enumerate(self.trace.jobs):
             made = self._make(index, job)
             if job.shape not in self._refusals:
-                refusal = admission.refuse(Snapshot(self.nodes, self.queues), made.workload)
-                self._refusals[job.shape] = None if refusal is None else refusal.message
+                self._refusals[job.shape] = self._refusal(made.workload)
             why = self._refusals[job.shape]
             if why is None:
                 yield BEGIN + job.at, made
@@ -105,6 +104,14 @@ class Intake:
             for request in self._pods_of(shape):
                 found[request] += count
         return found
+
+    def _refusal(self, workload: Workload) -> str | None:
+        """Why a job could never start here. One pod that a whole node suffices for is seen at a glance."""
+        request = workload.pods[0].request
+        if len(workload.pods) == 1 and any(_suffices(node, request) for node in self.nodes):
+            return None
+        refusal = admission.refuse(Snapshot(self.nodes, self.queues), workload)
+        return None if refusal is None else refusal.message
 
     def _make(self, index: int, job: TraceJob) -> Job:
         pods = tuple(Pod(f"{job.name}/{at}", at, request) for at, request in enumerate(self._pods_of(job.shape)))
@@ -137,6 +144,16 @@ class Intake:
             if node.devices and (not shape.models or node.devices[0].model in shape.models)
         ]
         return max(fitting, default=1)
+
+
+def _suffices(node: Node, request: PodRequest) -> bool:
+    gpu = request.gpu
+    if node.milli_cpus < request.milli_cpus or node.memory_bytes < request.memory_bytes:
+        return False
+    if gpu is None:
+        return True
+    fitting = [device for device in node.devices if not gpu.models or device.model in gpu.models]
+    return len(fitting) >= gpu.devices
 
 
 def step_of(checkpoint_every: timedelta | None) -> timedelta | None:

@@ -43,8 +43,8 @@ class Size:
     height: int
 
 
-WIDE = Size(720, 240)
-SMALL = Size(340, 150)
+WIDE = Size(540, 200)
+SMALL = Size(340, 160)
 
 
 def plot(curves: Sequence[Curve], x: Scale, y: Scale, *, size: Size = WIDE, about: str) -> str:

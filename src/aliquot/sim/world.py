@@ -26,6 +26,7 @@ from aliquot.core.model import (
 )
 from aliquot.core.plan import Nominate
 from aliquot.sim.occupancy import IllegalPlan, Occupancy
+from aliquot.sim.recent import Recent
 from aliquot.sim.script import Cordon, Event, Happening, Job, Offer, SetQueue, Stop, Submit, Uncordon, Withhold
 
 _HOLDS = (PodState.RUNNING, PodState.RELEASING)
@@ -144,7 +145,8 @@ class World:
         """What ran to its end; whoever wants it takes it out."""
         self.counts = Counts()
         self.facts = Snapshot()
-        """Topologies and budgets, which nothing here changes."""
+        """Topologies, budgets and what was asked before: nothing here changes them."""
+        self.recent = Recent()
         self.grace = grace
         self.occupancy = Occupancy()
         self._turns = turns
@@ -162,7 +164,7 @@ class World:
             promises=tuple(self.promises[id] for id in sorted(self.promises)),
             topologies=self.facts.topologies,
             budgets=self.facts.budgets,
-            recent=self.facts.recent,
+            recent=self.facts.recent or self.recent.asked(),
         )
 
     def next_due(self) -> datetime | None:
@@ -185,7 +187,7 @@ class World:
         other.waiting = set(self.waiting)
         other.tasks = {id: dataclasses.replace(task, gone=dict(task.gone)) for id, task in self.tasks.items()}
         other.ledger, other._due = list(self.ledger), list(self._due)
-        other.ended, other.occupancy = list(self.ended), self.occupancy.twin()
+        other.ended, other.occupancy, other.recent = list(self.ended), self.occupancy.twin(), self.recent.twin()
         other.counts = dataclasses.replace(self.counts, waits=dict(self.counts.waits))
         return other
 
@@ -224,6 +226,8 @@ class World:
                 served = workload.attained_milli_seconds * _MICRO
                 self.tasks[workload.id] = Task(job=job, workload=workload, served=served)
                 self._file(self.tasks[workload.id])
+                for pod in workload.pods:
+                    self.recent.add(pod.request)
             case Stop(workload_id):
                 if workload_id in self.tasks:
                     self._stop(self.tasks[workload_id], now)
