@@ -98,7 +98,14 @@ class TraceCase:
     def course(self, policy: str) -> Course:
         self._intake = self._taken_in(policy)
         rules = _with(Policy(release_grace=max(Policy().release_grace, self._wear.release_takes)), self._request)
-        return Course(self.nodes, self._intake.queues, rules, self._intake.jobs(), is_strict=policy == STRICT)
+        return Course(
+            self.nodes,
+            self._intake.queues,
+            rules,
+            self._intake.jobs(),
+            is_strict=policy == STRICT,
+            is_crowded=True,
+        )
 
     def _taken_in(self, policy: str) -> Intake:
         queues = intake.queues_of(self._trace, self._how, self.nodes, DISCIPLINES[policy])

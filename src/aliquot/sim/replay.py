@@ -22,7 +22,7 @@ from aliquot.core import cycle as cycles
 from aliquot.core import promises, schedule
 from aliquot.core import snapshot as snapshots
 from aliquot.core.model import Node, Policy, Queue, Snapshot, Workload
-from aliquot.sim import measures
+from aliquot.sim import crowd, measures
 from aliquot.sim.intake import BEGIN
 from aliquot.sim.measures import Measures
 from aliquot.sim.runner import TICK, NeverAtRest
@@ -46,6 +46,8 @@ class Course:
     """In the order of time."""
     is_strict: bool = False
     """Of each queue only the head may start: the FIFO of the literature, which the product never does."""
+    is_crowded: bool = False
+    """Whether jobs are alike but for their age, so that who stands far behind others may be left out of a cycle."""
     facts: Snapshot = field(default_factory=Snapshot)
     """Topologies and budgets; what runs when it begins."""
     run_times: Mapping[str, timedelta] = field(default_factory=dict)
@@ -122,6 +124,7 @@ class _Replay:
         self._outcome = Outcome(measured)
         self._on_progress = on_progress
         self._next: tuple[datetime, Job] | None = next(course.jobs, None)
+        self._capacity = crowd.capacity_of(course.nodes)
         self._queues = {queue.id: queue for queue in course.queues}
         self._wakes: list[datetime] = []
         self._is_still = False
@@ -152,7 +155,12 @@ class _Replay:
             self._await_clocks(self._next[1].workload)
             self._next = next(self._course.jobs, None)
         self._has_bound = False
-        if world.waiting or world.promises:
+        while self._wakes and self._wakes[0] <= now:
+            heapq.heappop(self._wakes)
+            world.has_stirred = True
+        is_over = any(promise.expires < now for promise in world.promises.values())
+        if (world.waiting or world.promises) and (world.has_stirred or is_over):
+            world.has_stirred = False
             self._cycle(now)
         for ended in world.ended:
             self._outcome.tally.add(ended)
@@ -162,8 +170,7 @@ class _Replay:
 
     def _cycle(self, now: datetime) -> None:
         accounts, world, outcome = self._accounts, self._world, self._outcome
-        seen = world.snapshot()
-        accounts.sync(self._heads_only(seen) if self._course.is_strict else seen)
+        accounts.sync(self._front_of(world.snapshot()))
         cycle = schedule.decide(accounts, self._policy, now)
         kept = [promises.nominate(one) for _, one in sorted(cycle.promises.items())]
         if outcome.measures.wants_shares(now):
@@ -177,18 +184,21 @@ class _Replay:
         outcome.cut_off += bool(cycle.unsearched)
         self._is_still = not (cycle.binds or cycle.evicts)
         self._has_bound = bool(cycle.binds)
+        world.has_stirred |= self._course.is_strict and self._has_bound
 
-    def _heads_only(self, seen: Snapshot) -> Snapshot:
-        """What is, without those who wait behind the head of their queue."""
-        heads: dict[str, Workload] = {}
+    def _front_of(self, seen: Snapshot) -> Snapshot:
+        """What is, without those of whom it is certain that they cannot start now."""
         waiting = self._world.waiting
-        for id in waiting:
-            one = self._world.tasks[id].workload
-            head = heads.get(one.queue)
-            if head is None or (one.created, one.id) < (head.created, head.id):
-                heads[one.queue] = one
-        shown = {head.id for head in heads.values()}
-        workloads = tuple(one for one in seen.workloads if one.id not in waiting or one.id in shown)
+        if self._course.is_strict:
+            shown = waiting.heads()
+        elif self._course.is_crowded:
+            shown = waiting.front(self._capacity)
+        else:
+            return seen
+        shown |= self._world.promises.keys()
+        if len(shown) >= len(waiting):
+            return seen
+        workloads = tuple([one for one in seen.workloads if one.id not in waiting or one.id in shown])
         return dataclasses.replace(seen, workloads=workloads)
 
     def _evict(self, cycle: cycles.Cycle, now: datetime) -> None:
@@ -212,8 +222,6 @@ class _Replay:
             times.append(due)
         if times or not self._is_still:
             times += [promise.expires + TICK for promise in world.promises.values() if promise.expires + TICK > now]
-            while self._wakes and self._wakes[0] <= now:
-                heapq.heappop(self._wakes)
             times += self._wakes[:1]
         return min(times, default=None)
 

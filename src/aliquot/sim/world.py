@@ -25,6 +25,7 @@ from aliquot.core.model import (
     Workload,
 )
 from aliquot.core.plan import Nominate
+from aliquot.sim.crowd import Crowd
 from aliquot.sim.occupancy import IllegalPlan, Occupancy
 from aliquot.sim.recent import Recent
 from aliquot.sim.script import Cordon, Event, Happening, Job, Offer, SetQueue, Stop, Submit, Uncordon, Withhold
@@ -112,9 +113,13 @@ class Turns:
     threshold: int
     classes: int
 
+    def number(self, attained: int) -> int:
+        """The class, as `core.order` counts them."""
+        return min(self.classes - 1, (attained // self.threshold).bit_length())
+
     def bound(self, attained: int) -> int | None:
         """The milli-GPU seconds at which the next class begins; None in the last one."""
-        number = (attained // self.threshold).bit_length()
+        number = self.number(attained)
         return self.threshold << number if number < self.classes - 1 else None
 
 
@@ -136,8 +141,10 @@ class World:
         self.nodes: dict[str, Node] = {node.id: node for node in nodes}
         self.queues: dict[str, Queue] = {queue.id: queue for queue in queues}
         self.tasks: dict[str, Task] = {}
-        self.waiting: set[str] = set()
+        self.waiting = Crowd()
         """Who has pods that may start."""
+        self.has_stirred = False
+        """Whether anything happened that a cycle might answer; whoever runs the cycles sets it back."""
         self.promises: dict[str, Promise] = {}
         self.ledger: list[Entry] = []
         self.is_ledger_kept = True
@@ -184,7 +191,7 @@ class World:
         """The same again, which goes its own way: all that changes is copied."""
         other = copy.copy(self)
         other.nodes, other.queues, other.promises = dict(self.nodes), dict(self.queues), dict(self.promises)
-        other.waiting = set(self.waiting)
+        other.waiting = self.waiting.twin()
         other.tasks = {id: dataclasses.replace(task, gone=dict(task.gone)) for id, task in self.tasks.items()}
         other.ledger, other._due = list(self.ledger), list(self._due)
         other.ended, other.occupancy, other.recent = list(self.ended), self.occupancy.twin(), self.recent.twin()
@@ -219,6 +226,7 @@ class World:
 
     def happen(self, what: Happening, now: datetime) -> None:
         """Let one thing happen now."""
+        self.has_stirred = True
         match what:
             case Submit(job):
                 self.counts.submitted += 1
@@ -452,7 +460,9 @@ class World:
 
     def _file(self, task: Task) -> None:
         if any(pod.state is PodState.PENDING for pod in task.workload.pods):
-            self.waiting.add(task.workload.id)
+            is_served = self._turns is not None and self._is_served_in_turns(task)
+            turn = self._turns.number(task.workload.attained_milli_seconds) if self._turns and is_served else 0
+            self.waiting.add(task.workload, turn)
         else:
             self.waiting.discard(task.workload.id)
 
@@ -464,6 +474,7 @@ class World:
     def _log(self, task: Task, pod: Pod, now: datetime, *, sign: int) -> None:
         """A pod takes (1) its place or gives it back (-1): ledger, what is held, and GPU time of its workload."""
         if sign < 0 and pod.node is not None:
+            self.has_stirred = True
             self.occupancy.give(pod, pod.node)
         self._count_service(task, now)
         task.rate += sign * sum(share.milli for share in pod.shares)
@@ -502,6 +513,8 @@ class World:
         if self._turns.bound(served) != before:
             task.workload = dataclasses.replace(task.workload, attained_milli_seconds=served)
             self._await_next_class(task, now)
+        first = self.waiting.first_turn(task.workload.queue)
+        self.has_stirred |= first is not None and first < self._turns.number(served)
 
 
 def _pod(task: Task, pod_id: str) -> Pod:
