@@ -126,6 +126,28 @@ async def test_an_eviction_leaves_a_receipt_and_keeps_the_ledger_open_until_the_
     assert await store.read(lambda tx: tx.ledger.count(closed=None)) == 1
 
 
+@pytest.mark.parametrize("rule", [Rule.STALE_GANG, Rule.DRAIN])
+async def test_an_eviction_that_serves_nobody_names_nobody_and_the_workload_waits_again(
+    store: db.SqlStore, rule: Rule
+) -> None:
+    row = gang(2)
+    await store.write(lambda tx: keep(tx, row))
+    await store.write(lambda tx: bookkeeping.write_plan(tx, *planned(row), PEN))
+
+    evicts = tuple(Evict("w", f"w-1-{index}", "", rule, "p is drained") for index in range(2))
+    await store.write(lambda tx: bookkeeping.write_plan(tx, Plan(evicts=evicts), Snapshot(), PEN))
+
+    receipts = await store.read(lambda tx: tx.receipts.find())
+    events = await store.read(lambda tx: tx.events.find(code="evicted"))
+    assert [(one.pod, one.beneficiary, one.beneficiary_name, one.rule) for one in receipts] == [
+        ("w-1-0", None, None, rule),
+        ("w-1-1", None, None, rule),
+    ]
+    assert [one.message for one in events] == [f"is told to end, for nobody ({rule}): p is drained"]
+    turns = await store.write(lambda tx: bookkeeping.look_over_all(tx, {}, NOW))
+    assert [(turn.row.phase, turn.row.evictions, turn.row.failures) for turn in turns] == [(Phase.PENDING, 1, 0)]
+
+
 async def test_a_promise_keeps_the_time_it_was_made_and_goes_when_it_is_not_made_again(store: db.SqlStore) -> None:
     row = gang(1)
     await store.write(lambda tx: keep(tx, row))

@@ -84,6 +84,10 @@ def test_a_card_is_offered_by_its_uuid_without_what_the_driver_keeps(machine: dr
             "guarantee": "detected",
             "withheld": None,
             "foreign": [],
+            "sharing": None,
+            "instance": None,
+            "profiles": [],
+            "slices": 7,
         }
     ]
     assert reading["use"] == {

@@ -7,7 +7,7 @@ import pytest
 
 from aliquot.core import lifecycle
 from aliquot.core.lifecycle import Phase
-from aliquot.core.model import PodState, Share
+from aliquot.core.model import Place, PodState, Share
 from aliquot.service import demand, records
 from aliquot.wire import workloads as shapes
 from tests import builders
@@ -86,6 +86,35 @@ def test_one_that_is_ended_only_gives_back_and_asks_for_nothing(phase: Phase) ->
         (PodState.RELEASING, builders.NOW + ROW.grace),
         (PodState.RELEASING, None),
     ]
+
+
+def test_a_replica_of_an_evicted_one_that_has_ended_waits_for_the_others_to_end() -> None:
+    row = replace(ROW, phase=Phase.EVICTING, attempt=1)
+
+    seen = demand.demand(row, [pod(0, shapes.PodPhase.ENDED, code=0), pod(1, shapes.PodPhase.ENDING)])
+
+    assert [one.state for one in seen.pods] == [PodState.PENDING, PodState.RELEASING]
+    assert seen.min_pods == 2
+
+
+@pytest.mark.parametrize(
+    ("phase", "pods"),
+    [
+        (Phase.EVICTING, ["w-3-0", "w-3-1"]),
+        (Phase.PENDING, ["w-4-0", "w-4-1"]),
+        *[(phase, None) for phase in (Phase.SUSPENDING, Phase.STOPPING, Phase.FAILING, Phase.SUSPENDED)],
+    ],
+)
+def test_a_promise_is_for_the_pods_that_end_and_then_for_the_next_attempt(phase: Phase, pods: list[str] | None) -> None:
+    row = replace(ROW, phase=phase, attempt=3)
+    places = tuple(Place(f"w-3-{index}", "node-1", SHARES) for index in range(2))
+    promise = records.PromiseRow("w", places, builders.NOW, builders.NOW, builders.NOW, waits_for=("w-3-0",))
+    of_nobody = replace(promise, id="gone")
+
+    held = demand.promises([of_nobody, promise], [row])
+
+    assert [[place.pod for place in one.places] for one in held] == ([] if pods is None else [pods])
+    assert all(one.waits_for == ("w-3-0",) for one in held)
 
 
 def test_pods_of_earlier_attempts_are_not_seen() -> None:

@@ -76,7 +76,10 @@ class Numbers:
 
 
 class PretendCluster:
-    """The Cluster port over a store. Pods run until `finish` ends them."""
+    """The Cluster port over a store. Pods run until `finish` ends them, or until they are told to end.
+
+    While `is_lingering`, those that are told to end do so when `let_go` says so.
+    """
 
     def __init__(self, store: ports.Store, clock: HandClock, machines: Sequence[Node]) -> None:
         self._store = store
@@ -84,6 +87,7 @@ class PretendCluster:
         self.machines = list(machines)
         self.seen: dict[str, launch.Observation] = {}
         self.wakes = 0
+        self.is_lingering = False
 
     async def snapshot(self) -> Snapshot:
         now = self._clock.now()
@@ -97,7 +101,9 @@ class PretendCluster:
             for pod in turn.starts:
                 self.seen[pod.id] = launch.Observation(pod.id, pod.workload, "running", 100, now)
             for pod in turn.ends:
-                self._end(pod.id, launch.ExitKind.SIGNALLED, None, 15)
+                self.seen[pod.id] = replace(self.seen[pod.id], is_ending=True)
+                if not self.is_lingering:
+                    self.let_go(pod.id)
         await self._store.write(work)
         return await look.snapshot(self._store, self)
 
@@ -131,6 +137,11 @@ class PretendCluster:
     def finish(self, pod: str, code: int = 0) -> None:
         """The pod's process exits."""
         self._end(pod, launch.ExitKind.EXITED, code, None)
+
+    def let_go(self, pod: str) -> None:
+        """A pod that was told to end ends."""
+        assert self.seen[pod].is_ending, "it was not told to end"
+        self._end(pod, launch.ExitKind.SIGNALLED, None, 15)
 
     def _end(self, pod: str, kind: launch.ExitKind, code: int | None, signal: int | None) -> None:
         ended = launch.Exit(kind, code, signal, self._clock.now())

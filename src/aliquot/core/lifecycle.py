@@ -18,7 +18,8 @@ class Phase(StrEnum):
     """Has a place; not every process has started."""
     RUNNING = "running"
     EVICTING = "evicting"
-    """Is being ended so that another gets its place (or its machine was lost); will be pending again."""
+    """Is being ended so that another gets its place, or because its machine was lost or is being emptied; will be
+    pending again."""
     RESTARTING = "restarting"
     """A replica failed and retries are left: the rest of the gang is being ended; will be pending, backing off."""
     SUSPENDING = "suspending"

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 
 from aliquot.core import lifecycle, quantities
 from aliquot.core.lifecycle import Phase, Signal
-from aliquot.core.model import Amounts, Place, PodRequest, Promise, Snapshot
+from aliquot.core.model import Amounts, Place, PodRequest, Snapshot
 from aliquot.core.plan import Bind, Evict, Plan, Reason, Wait
 from aliquot.local import metering, reconcile
 from aliquot.local.launch import Observation
@@ -67,14 +67,6 @@ def write_turns(tx: Transaction, turns: Sequence[reconcile.Turn]) -> None:
             tx.events.put(event)
         for receipt in turn.receipts:
             tx.receipts.put(receipt)
-
-
-def promises(tx: Transaction) -> tuple[Promise, ...]:
-    """The promises that hold."""
-    return tuple(
-        Promise(row.id, row.places, row.made, row.due, row.expires, row.waits_for, row.may_evict)
-        for row in tx.promises.find()
-    )
 
 
 def current_pods(tx: Transaction, rows: Iterable[WorkloadRow]) -> Mapping[str, tuple[PodRow, ...]]:
@@ -149,12 +141,13 @@ def _write_evict(tx: Transaction, evict: Evict, now: datetime) -> None:
     row, pod = tx.workloads.get(evict.workload), tx.pods.get(evict.pod)
     if row is None or pod is None or pod.phase not in {PodPhase.BOUND, PodPhase.RUNNING}:
         return  # It ended, or a person ended it, since the snapshot.
-    beneficiary = tx.workloads.get(evict.beneficiary)
+    beneficiary = tx.workloads.get(evict.beneficiary) if evict.beneficiary else None
     name = beneficiary.name if beneficiary else evict.beneficiary
+    how = f"is evicted for {name}" if name else "is told to end, for nobody"
     if lifecycle.is_possible(row.phase, Signal.EVICT):
         row = replace(row, phase=lifecycle.follow(row.phase, Signal.EVICT), evictions=row.evictions + 1)
         tx.workloads.put(row)
-        tx.events.put(_event(row, "evicted", f"is evicted for {name} ({evict.rule}): {evict.explanation}", now))
+        tx.events.put(_event(row, "evicted", f"{how} ({evict.rule}): {evict.explanation}", now))
     tx.pods.put(replace(pod, phase=PodPhase.ENDING, ending_since=now))
     tx.receipts.put(
         ReceiptRow(
@@ -168,8 +161,8 @@ def _write_evict(tx: Transaction, evict: Evict, now: datetime) -> None:
             evicted=now,
             ran=now - pod.started if pod.started else timedelta(0),
             milli_gpus=sum(share.milli for share in pod.shares),
-            beneficiary=evict.beneficiary,
-            beneficiary_name=name,
+            beneficiary=evict.beneficiary or None,
+            beneficiary_name=name or None,
             rejected=evict.rejected,
         )
     )

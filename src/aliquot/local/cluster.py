@@ -70,14 +70,14 @@ class LocalCluster:
         await self._read_devices()
         turns = await self._take_in(seen)
         nodes = await self.nodes()
-        queues, promises = await self._store.write(lambda tx: (self._queues(tx, nodes), bookkeeping.promises(tx)))
+        queues, promised = await self._store.write(lambda tx: (self._queues(tx, nodes), tx.promises.find()))
         self._snapshot = Snapshot(
             nodes=tuple(nodes),
             queues=queues,
             workloads=tuple(
                 demand.demand(turn.row, turn.pods) for turn in turns if turn.row.phase not in demand.UNSEEN
             ),
-            promises=promises,
+            promises=demand.promises(promised, [turn.row for turn in turns]),
         )
         return self._snapshot
 

@@ -3,16 +3,19 @@
 Promises: the ids of pods that are not there yet are deterministic, so that a cycle that is done twice binds the same.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 
 from aliquot.core import lifecycle
-from aliquot.core.model import Pod, PodState, Workload
+from aliquot.core.model import Pod, PodState, Promise, Workload
 from aliquot.service import records
 from aliquot.wire import workloads as shapes
 
 UNSEEN = lifecycle.FINISHED | {lifecycle.Phase.SUSPENDED}
 """Phases in which a workload asks for nothing and holds nothing: it is in no snapshot."""
+_COMING = frozenset({lifecycle.Phase.PENDING, lifecycle.Phase.EVICTING})
+"""Phases in which a promise holds: it waits, or will wait again when the last of its pods is gone."""
 
 
 def pod_id(workload: str, attempt: int, index: int) -> str:
@@ -23,8 +26,8 @@ def pod_id(workload: str, attempt: int, index: int) -> str:
 def demand(row: records.WorkloadRow, pods: Sequence[records.PodRow]) -> Workload:
     """What the scheduler sees of a workload whose phase is not in UNSEEN. `pods` may hold those of other attempts.
 
-    A pending one asks for all its replicas anew. An active one has what it bound. One that is being ended has only
-    what it still holds, all of it RELEASING, and asks for nothing until that is gone.
+    A pending one asks for all its replicas anew. An active one has what it bound. One that is being ended gives back
+    what it still holds, all of it RELEASING, and starts nothing until that is gone.
     """
     if row.phase is lifecycle.Phase.PENDING:
         seen = tuple(_waiting(row, index) for index in range(row.definition.replicas))
@@ -50,11 +53,28 @@ def demand(row: records.WorkloadRow, pods: Sequence[records.PodRow]) -> Workload
 _NONE = timedelta(0)
 
 
+def promises(rows: Iterable[records.PromiseRow], workloads: Iterable[records.WorkloadRow]) -> tuple[Promise, ...]:
+    """The promises that hold. A place is promised to a replica: to its pod that ends, and then to its next one."""
+    known = {row.id: row for row in workloads if row.phase in _COMING}
+    return tuple(_promise(row, known[row.id]) for row in rows if row.id in known)
+
+
+def _promise(row: records.PromiseRow, workload: records.WorkloadRow) -> Promise:
+    attempt = workload.attempt + (workload.phase is lifecycle.Phase.PENDING)
+    places = tuple(
+        replace(place, pod=pod_id(row.id, attempt, int(place.pod.rpartition("-")[2]))) for place in row.places
+    )
+    return Promise(row.id, places, row.made, row.due, row.expires, row.waits_for, row.may_evict)
+
+
 def _waiting(row: records.WorkloadRow, index: int) -> Pod:
     return Pod(id=pod_id(row.id, row.attempt + 1, index), index=index, request=row.request)
 
 
 def _placed(row: records.WorkloadRow, pod: records.PodRow) -> Pod:
+    if pod.phase is shapes.PodPhase.ENDED and row.phase is lifecycle.Phase.EVICTING:
+        # It waits for the others to end; then all of them start anew.
+        return Pod(id=pod.id, index=pod.index, request=row.request)
     if pod.phase is shapes.PodPhase.ENDED:
         state = PodState.SUCCEEDED if pod.exit_code == 0 else PodState.FAILED
         return Pod(id=pod.id, index=pod.index, request=row.request, state=state)

@@ -6,7 +6,7 @@ Promises: it only reads. The cluster's own `snapshot` belongs to the loop, becau
 from collections.abc import Sequence
 
 from aliquot.core import lifecycle
-from aliquot.core.model import Node, Promise, Queue, Snapshot
+from aliquot.core.model import Node, Queue, Snapshot
 from aliquot.service import demand, ports, records
 
 
@@ -27,9 +27,6 @@ def _snapshot(tx: ports.Transaction, nodes: Sequence[Node]) -> Snapshot:
     pods: dict[str, list[records.PodRow]] = {}
     for pod in tx.pods.find(ports.Where("workload", "in", placed)):
         pods.setdefault(pod.workload, []).append(pod)
-    promises = tuple(
-        Promise(row.id, row.places, row.made, row.due, row.expires, row.waits_for, row.may_evict)
-        for row in tx.promises.find()
-    )
     workloads = tuple(demand.demand(row, pods.get(row.id, ())) for row in rows)
+    promises = demand.promises(tx.promises.find(), rows)
     return Snapshot(nodes=tuple(nodes), queues=queues(tx), workloads=workloads, promises=promises)
