@@ -1,5 +1,6 @@
 """A rule that is broken on purpose is caught by its law: a judge that lets a mistake through judges nothing."""
 
+import os
 from typing import Any
 
 import pytest
@@ -16,6 +17,11 @@ from tests.laws.case import LawBroken
 from tests.sim import judge
 
 MOST_DAYS = 20
+pytestmark = [
+    pytest.mark.slow,  # Each broken rule lives through days until it is caught: two minutes in all.
+    pytest.mark.days,
+    pytest.mark.skipif(os.environ.get("HYPOTHESIS_PROFILE") != "prop", reason="two minutes: `make days` runs it"),
+]
 
 
 def _all_that_is_chosen(search: eviction.Search, chosen: list[Choice], holdings: list[Holding]) -> list[Choice]:
