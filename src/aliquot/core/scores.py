@@ -153,35 +153,40 @@ class Scores:
     ) -> NDArray[np.int64]:
         """The scores by fragmentation, for all nodes that changed at once."""
         shape, expectation = wanted
-        key = ("fragmentation", self.world.kind_of(request), view, order, expectation.serial)
+        kind = self.world.kind_of(request)
+
+        def frame(node: NodeRoom) -> int:
+            return self._frame(node, request, view, order)
+
+        # Whether it fits does not change with what is expected, and costs more to find out than fragmentation does.
+        frames = _kept(pool, ("frame", kind, view, order), frame, request)
+        key = ("fragmentation", kind, view, order, expectation.serial)
         state = self._state(pool)
         index = pool.indexes.get(key)
         if not isinstance(index, Index) or index.seen < pool.forgotten:
             index = Index(np.full(len(pool.nodes), NO_ROOM, np.int64), state.seen)
             pool.indexes[key] = index
-            rows = list(range(len(pool.nodes)))
+            rows = np.arange(len(pool.nodes))
         else:
-            rows = sorted(set(pool.touched[index.seen - pool.forgotten :]))
+            rows = np.array(sorted(set(pool.touched[index.seen - pool.forgotten :])), np.intp)
             index.seen = state.seen
-        if not rows:
+        if not len(rows):
             return index.values
-        heads = {row: self._head(pool.nodes[row], request, view, order) for row in rows}
-        able = np.array([row for row in rows if heads[row] is not None], np.intp)
         index.values[rows] = NO_ROOM
+        able = rows[frames[rows] != NO_ROOM]
         if len(able):
             waste = expectation.expected.raise_of(state.nodes.rows(able), shape)[0]
             waste = np.clip(waste + _MIDDLE, 0, 2 * _MIDDLE - 1)
-            head = np.array([heads[int(row)] for row in able], np.int64)
-            tail = np.array([_imbalance(pool.nodes[int(row)], request) for row in able], np.int64)
-            index.values[able] = (head * (2 * _MIDDLE) + waste) * 1024 + tail
+            head, tail = frames[able] >> 10, frames[able] & 1023
+            index.values[able] = (head * (2 * _MIDDLE) + waste) << 10 | tail
         return index.values
 
-    def _head(self, node: NodeRoom, request: PodRequest, view: View, order: Order) -> int | None:
-        """What counts more than fragmentation; None if the pod does not fit."""
+    def _frame(self, node: NodeRoom, request: PodRequest, view: View, order: Order) -> int:
+        """What counts more than fragmentation, then 10 bits of what counts less; NO_ROOM if the pod does not fit."""
         if constraints.refusal(node.node, request) is not None or fitting.fit(node, request, view, order=order) is None:
-            return None
+            return NO_ROOM
         is_late = view == "later" and fitting.fit(node, request, "now", order=order) is None
-        return min(constraints.preference(node.node, request), 7) << 1 | is_late
+        return (min(constraints.preference(node.node, request), 7) << 1 | is_late) << 10 | _imbalance(node, request)
 
     def _expectation(self, pool: Pool) -> Expectation | None:
         """What is expected in a pool: what was asked lately, else what waits. Worked out anew when that changes, or
