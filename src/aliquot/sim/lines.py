@@ -91,9 +91,9 @@ def records(name: str, stream: TextIO, *, needed: Sequence[str]) -> Iterator[Row
         columns.setdefault(title, at)
     missing = [title for title in needed if title not in columns]
     if missing:
-        noun = "column is" if len(missing) == 1 else "columns are"
+        noun = "this column is" if len(missing) == 1 else "these columns are"
         table.refuse(
-            f"this {noun} missing: {', '.join(missing)}; found: {_shown(', '.join(titles))}",
+            f"{noun} missing: {', '.join(missing)}; found: {_shown(', '.join(titles))}",
             field=missing[0],
             valid=needed,
         )
