@@ -77,7 +77,7 @@ def simulate(
         first_jobs=given["first_jobs"],
         checkpoint_every=None if given["checkpoint"] == NEVER else _span(str(given["checkpoint"]), "--checkpoint"),
         release_takes=_span(str(given["release"]), "--release"),
-        quantum=None if given["quantum"] is None else _span(str(given["quantum"]), "--quantum"),
+        quantum=None if given["quantum"] is None else quantities.parse_duration(str(given["quantum"]), "--quantum"),
     )
     target = None if page is None else _target(page)
     teller = _Teller()
@@ -92,14 +92,18 @@ def _drawn(found: shapes.Simulation) -> str:
     columns = [output.Column(""), *(output.Column(run.policy.upper(), is_right=True) for run in found.runs)]
     table = output.table(columns, [[name, *cells] for name, cells in serve.simulation_rows(found)])
     trace, cluster = found.trace, found.cluster
-    where = f"{cluster.devices} devices of {cluster.nodes} nodes"
-    queues = f"{cluster.queues} queue{'s' if cluster.queues != 1 else ''}"
-    lines = [f"{trace.name}: {trace.jobs} jobs on {where}, {queues}, placement {found.runs[0].placement}"]
+    where = f"{_count(cluster.devices, 'device')} of {_count(cluster.nodes, 'node')}"
+    queues = _count(cluster.queues, "queue")
+    lines = [f"{trace.name}: {_count(trace.jobs, 'job')} on {where}, {queues}, placement {found.runs[0].placement}"]
     if found.dropped:
         lines.append(
             f"{trace.dropped} could never start here, the first of them {found.dropped[0].job}: {found.dropped[0].why}"
         )
     return "\n".join(output.visible(line) for line in lines) + f"\n\n{table}"
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 class _Teller:
