@@ -1,5 +1,6 @@
 """Migrations build exactly what the schema says, and can be undone."""
 
+import asyncio
 import pathlib
 from collections.abc import Iterator
 
@@ -9,7 +10,8 @@ import pytest
 import sqlalchemy as sa
 
 from aliquot.core import errors
-from aliquot.db import dialect, migrate, schema
+from aliquot.db import dialect, migrate, schema, store
+from aliquot.service import records
 
 
 @pytest.fixture
@@ -47,6 +49,20 @@ def test_every_migration_can_be_undone(engine: sa.Engine) -> None:
     migrate.upgrade(engine)
 
     assert (between, written(engine)) == (set(), before)
+
+
+def test_what_was_stored_is_kept_from_version_to_version(tmp_path: pathlib.Path, engine: sa.Engine) -> None:
+    row = records.FactRow("boot", "7")
+    kept = store.open_store(tmp_path / "one.db")
+    asyncio.run(kept.write(lambda tx: tx.facts.put(row)))
+    kept.close()
+
+    migrate.downgrade(engine, "0001")
+    migrate.upgrade(engine)
+
+    again = store.open_store(tmp_path / "one.db")
+    assert asyncio.run(again.read(lambda tx: tx.facts.get("boot"))) == row
+    again.close()
 
 
 def test_upgrading_twice_changes_nothing(engine: sa.Engine) -> None:

@@ -335,3 +335,16 @@ def test_what_every_cycle_asks_is_answered_from_an_index(
     partial = ("ix_workloads_open", "ix_workloads_ttl", "ix_pods_open", "ix_ledger_open")
     assert found != []
     assert [line for line in found if not line.startswith("SEARCH") and not line.endswith(partial)] == []
+
+
+def test_a_row_is_the_same_object_until_it_changes(opened: store.SqlStore) -> None:
+    def work(tx: ports.Transaction) -> list[Any]:
+        tx.workloads.put(workload("w"))
+        first, second = tx.workloads.get("w"), tx.workloads.find()[0]
+        tx.workloads.put(replace(workload("w"), priority=75))
+        return [first, second, tx.workloads.get("w")]
+
+    first, second, changed = tried(opened, work)
+
+    assert first is second
+    assert (first.priority, changed.priority) == (50, 75)

@@ -144,7 +144,7 @@ async def test_an_eviction_that_serves_nobody_names_nobody_and_the_workload_wait
         ("w-1-1", None, None, rule),
     ]
     assert [one.message for one in events] == [f"is told to end, for nobody ({rule}): p is drained"]
-    turns = await store.write(lambda tx: bookkeeping.look_over_all(tx, {}, NOW))
+    turns = await store.write(lambda tx: bookkeeping.look_over(tx, bookkeeping.open_rows(tx), {}, now=NOW))
     assert [(turn.row.phase, turn.row.evictions, turn.row.failures) for turn in turns] == [(Phase.PENDING, 1, 0)]
 
 

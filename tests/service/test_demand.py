@@ -130,3 +130,19 @@ def test_the_time_that_is_left_is_what_earlier_attempts_did_not_use() -> None:
 
     assert demand.demand(row, ()).max_run_time == timedelta(minutes=30)
     assert demand.demand(replace(row, ran=timedelta(hours=3)), ()).max_run_time == timedelta(0)
+
+
+def test_what_has_not_changed_is_seen_as_the_same_object() -> None:
+    waiting = replace(ROW, id="v")
+    running = replace(ROW, phase=Phase.RUNNING, attempt=1)
+    pods = [pod(0, shapes.PodPhase.RUNNING), pod(1, shapes.PodPhase.RUNNING)]
+    demands = demand.Demands()
+    before = demands.of([(waiting, ()), (running, pods), (replace(ROW, id="over", phase=Phase.STOPPED), ())])
+
+    after = demands.of([(replace(waiting), ()), (running, [pods[0], replace(pods[1], phase=shapes.PodPhase.ENDING)])])
+    last = demands.of([(replace(waiting, priority=75), ())])
+
+    assert [one.id for one in before] == ["v", "w"]
+    assert after[0] is before[0]
+    assert [one.state for one in after[1].pods] == [PodState.RUNNING, PodState.RELEASING]
+    assert [(one.id, one.priority) for one in last] == [("v", 75)]

@@ -22,6 +22,7 @@ from aliquot.service import (
     ledger,
     logs,
     look,
+    loop,
     nodes,
     paging,
     ports,
@@ -93,7 +94,7 @@ class PretendCluster:
         now = self._clock.now()
 
         def work(tx: ports.Transaction) -> Any:  # Any: the turns of a look
-            turns = bookkeeping.look_over_all(tx, self.seen, now)
+            turns = bookkeeping.look_over(tx, bookkeeping.open_rows(tx), self.seen, now=now)
             bookkeeping.write_turns(tx, turns)
             return turns
 
@@ -199,6 +200,7 @@ class World:
     def __post_init__(self) -> None:
         store, clock, ids = self.store, self.clock, self.ids
         self.cluster = PretendCluster(store.patient, clock, self.machines)
+        self.planner = loop.Planner(workloads.Config().policy)
         config = workloads.Config(data_directory="/data")
         self.access = access.Access(store, clock, ids)
         self.audit = audit.Audit(store)
@@ -238,7 +240,9 @@ class World:
         plan = Plan()
         for _ in range(times):
             snapshot = await self.cluster.snapshot()
-            plan = schedule.schedule(snapshot, workloads.Config().policy, self.clock.now())
+            plan = self.planner.plan(snapshot, self.clock.now())
+            fresh = schedule.schedule(snapshot, self.planner.policy, self.clock.now())
+            assert plan == fresh, "a plan of a kept world differs"
             await self.cluster.apply(plan)
             await self.cluster.snapshot()
         return plan

@@ -5,6 +5,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from aliquot.service import loop
 from aliquot.sim import days, runner
 from aliquot.sim.clock import VirtualClock
 from aliquot.sim.cluster import Cycle, SimCluster
@@ -91,6 +92,6 @@ async def _judge_day(seed: int, judging: tuple[Law, ...]) -> Verdict:
 async def _rest(day: days.Day, now: datetime, stored: World, *, judging: tuple[Law, ...]) -> int:
     """How many cycles a copy needs to come to rest when nothing comes from outside any more."""
     clock = VirtualClock(now)
-    copy = Simulation(SimCluster.from_stored(clock, stored), clock, day.policy)
+    copy = Simulation(SimCluster.from_stored(clock, stored), clock, loop.Planner(day.policy))
     copy.cluster.watchers.append(laws.Watch(day.policy, judging))
     return await runner.run_to_rest(copy, at_most=MOST_CYCLES_TO_REST)

@@ -33,7 +33,7 @@ def simulation(
     clock = VirtualClock(NOW)
     cluster = SimCluster(clock, nodes=nodes, queues=queues)
     cluster.watchers.append(laws.Watch())
-    return Simulation(cluster, clock, Policy())
+    return Simulation(cluster, clock, loop.Planner(Policy()))
 
 
 def submitted(
@@ -54,7 +54,7 @@ async def when(world: Simulation, later: timedelta, *happenings: Happening) -> N
     await runner.run_until(world, NOW + later)
     for one in happenings:
         world.cluster.happen(one)
-    await loop.run_cycle(world.cluster, world.policy, world.clock)
+    await loop.run_cycle(world.cluster, world.planner, world.clock)
 
 
 async def test_a_borrower_gives_back_and_resumes_from_its_checkpoint() -> None:
@@ -238,7 +238,7 @@ async def test_the_production_loop_runs_on_it_and_wakes_when_something_happens()
     world.cluster.plan_ahead([Event(NOW + MINUTE, submitted(job("late")))])
     plans: list[Plan] = []
     task = asyncio.create_task(
-        loop.run(world.cluster, world.policy, world.clock, listeners=loop.Listeners(plans.append))
+        loop.run(world.cluster, world.planner, world.clock, listeners=loop.Listeners(plans.append))
     )
 
     await world.clock.advance(timedelta(seconds=1))

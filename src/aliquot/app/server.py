@@ -273,7 +273,8 @@ async def _looping(machine: cluster.LocalCluster, policy: Policy, times: clock.R
     def on_fault(fault: Exception) -> None:
         log.error("a cycle failed; the next one starts from what is stored", why=str(fault), exc_info=fault)
 
-    turning = asyncio.create_task(loop.run(machine, policy, times, listeners=loop.Listeners(on_fault=on_fault)))
+    listeners = loop.Listeners(on_fault=on_fault)
+    turning = asyncio.create_task(loop.run(machine, loop.Planner(policy), times, listeners=listeners))
     try:
         yield
     finally:

@@ -6,9 +6,10 @@ UTC), so they sort as numbers and lose nothing; nested values are JSON.
 
 import dataclasses
 import enum
+import json
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -49,16 +50,35 @@ def store(row: Any, fields: tuple[Column, ...]) -> dict[str, Any]:
     return values | {"tenant": row.scope.tenant, "cluster": row.scope.cluster}
 
 
-def load(row: type[Any], fields: tuple[Column, ...], values: Mapping[str, Any]) -> Any:
-    """The row of these values."""
-    scope = records.Scope(values["tenant"], values["cluster"])
-    return row(**{column.name: column.load(values[column.name]) for column in fields}, scope=scope)
+def load(row: type[Any], fields: tuple[Column, ...], values: Sequence[Any]) -> Any:
+    """The row of these values: those of its scope, then one for each field."""
+    scope = records.Scope(*values[: len(SCOPE)])
+    loaded = {column.name: column.load(value) for column, value in zip(fields, values[len(SCOPE) :], strict=True)}
+    return row(**loaded, scope=scope)
+
+
+def reading(fields: tuple[Column, ...], table: sa.Table) -> list[sa.ColumnElement[Any]]:
+    """What to select for `load`. JSON is asked for as the text that it is, so that equal values can be told apart from
+    changed ones without reading them."""
+    scope = [table.c[part] for part in SCOPE]
+    return [*scope, *(_as_text(table.c[one.name]) if one.is_json else table.c[one.name] for one in fields)]
+
+
+def _as_text(column: sa.Column[Any]) -> sa.ColumnElement[Any]:
+    return sa.type_coerce(column, sa.Text()).label(column.name)
 
 
 def _column(name: str, hint: Any) -> Column:
     inner, is_nullable = _without_none(hint)
     is_json = not (isinstance(inner, type) and issubclass(inner, (*SCALARS, enum.StrEnum)))
-    return Column(name, _kind(inner, is_json=is_json), is_nullable, is_json, _storing(hint), _loading(hint))
+    load = _loading(hint)
+    loading = _from_text(load) if is_json else load
+    return Column(name, _kind(inner, is_json=is_json), is_nullable, is_json, _storing(hint), loading)
+
+
+def _from_text(convert: Convert) -> Convert:
+    # Some drivers read JSON by themselves, whatever type is asked for.
+    return lambda value: convert(json.loads(value) if isinstance(value, str) else value)
 
 
 def _kind(hint: Any, *, is_json: bool) -> sa.types.TypeEngine[Any]:

@@ -44,6 +44,7 @@ class SqlStore:
         self._scope = scope
         self._most_waiting = most_waiting
         self._waiting = 0
+        self._memory = table.Memory()
         self._writer = futures.ThreadPoolExecutor(1, "store-writer")
         is_shared = dialect.is_in_memory(engine.url)
         self._readers = self._writer if is_shared else futures.ThreadPoolExecutor(dialect.READERS, "store-reader")
@@ -89,14 +90,14 @@ class SqlStore:
     def _read(self, work: Callable[[ports.Transaction], Result]) -> Result:
         try:
             with self._engine.connect() as connection:
-                return work(table.SqlTransaction(connection, self._scope))
+                return work(table.SqlTransaction(connection, self._scope, self._memory))
         except sa.exc.DBAPIError as error:
             raise dialect.unavailable(error) from error
 
     def _write(self, work: Callable[[ports.Transaction], Result]) -> Result:
         try:
             with dialect.writing(self._engine.connect()) as connection, connection.begin():
-                transaction = table.SqlTransaction(connection, self._scope)
+                transaction = table.SqlTransaction(connection, self._scope, self._memory)
                 result = work(transaction)
         except sa.exc.IntegrityError as error:
             # What is checked at the end of a transaction only: a parent that is not there.

@@ -1,6 +1,7 @@
 """The rows of one kind, as the use cases see them: a `Table` on one connection.
 
-Promises: a broken unique rule is a Conflict that names the field; a row of another scope is not seen.
+Promises: a broken unique rule is a Conflict that names the field; a row of another scope is not seen; a row that has
+not changed since it was read last is the same object, and costs next to nothing to read again.
 """
 
 from collections.abc import Sequence
@@ -33,13 +34,43 @@ def _statements(kind: schema.Kind) -> _Statements:
     # Bound names begin with `its_`, so that they are told from the columns that an update sets.
     mine = [table.c[name] == sa.bindparam(f"its_{name}") for name in (*codec.SCOPE, kind.key)]
     return _Statements(
-        get=sa.select(table).where(*mine),
+        get=_reading(kind).where(*mine),
         insert=sa.insert(table),
         update=sa.update(table).where(*mine),
         delete=sa.delete(table).where(*mine),
     )
 
 
+def _reading(kind: schema.Kind) -> sa.Select[Any]:
+    return sa.select(*codec.reading(kind.columns, kind.table))
+
+
+class Memory:
+    """The rows that were read last, with the values they were made from. Shared by all connections of a store: a row is
+    made from its values alone, so whoever made it made the same."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, Any], tuple[tuple[Any, ...], Any]] = {}
+
+    def row(self, kind: schema.Kind, values: tuple[Any, ...]) -> Any:
+        """The row of these values."""
+        key = (kind.table.name, values[_KEY_PLACE[kind.table.name]])
+        known = self._known.get(key)
+        if known is not None and known[0] == values:
+            return known[1]
+        row = codec.load(kind.row, kind.columns, values)
+        if len(self._known) >= MOST_REMEMBERED:
+            self._known.clear()
+        self._known[key] = (values, row)
+        return row
+
+
+MOST_REMEMBERED = 50_000
+"""At most so many rows are kept, of about a kilobyte each: more than there are open workloads and pods."""
+_KEY_PLACE = {
+    name: len(codec.SCOPE) + [column.name for column in kind.columns].index(kind.key)
+    for name, kind in schema.KINDS.items()
+}
 _SELECTING: dict[tuple[str, tuple[tuple[str, str, bool], ...]], sa.Select[Any]] = {}
 _STATEMENTS = {name: _statements(kind) for name, kind in schema.KINDS.items()}
 
@@ -47,7 +78,8 @@ _STATEMENTS = {name: _statements(kind) for name, kind in schema.KINDS.items()}
 class SqlTable(Generic[Row]):
     """Implements `ports.Table`."""
 
-    def __init__(self, connection: sa.Connection, kind: schema.Kind, scope: records.Scope) -> None:
+    def __init__(self, connection: sa.Connection, kind: schema.Kind, scope: records.Scope, *, memory: Memory) -> None:
+        self._memory = memory
         self._connection = connection
         self._kind = kind
         self._table = kind.table
@@ -61,29 +93,29 @@ class SqlTable(Generic[Row]):
         key = self._key(id)
         if key is None:
             return None
-        found = self._connection.execute(self._made.get, self._its(key)).mappings().one_or_none()
+        found = self._connection.execute(self._made.get, self._its(key)).one_or_none()
         return None if found is None else self._load(found)
 
     def find(self, *conditions: ports.Where, **equal: object) -> Sequence[Row]:
         """All rows that match, by id."""
         wanted = _named(conditions, equal)
         statement = self._selecting(wanted)
-        found = self._connection.execute(statement, self._bound(wanted)).mappings()
+        found = self._connection.execute(statement, self._bound(wanted))
         return [self._load(values) for values in found]
 
     def page(self, query_: ports.Query) -> tuple[Sequence[Row], ports.Part]:
         """A part of the rows that match, in the query's order."""
         keys = query.order(self._kind, query_.sort)
         where = self._where(query_.where)
-        statement = sa.select(self._table).where(*where).order_by(*query.ordering(keys))
+        statement = _reading(self._kind).where(*where).order_by(*query.ordering(keys))
         if query_.after is not None:
             statement = statement.where(query.after(self._kind, keys, query_.after))
         if query_.limit is not None:
             # One more than asked for says whether something follows.
             statement = statement.limit(query_.limit + 1)
-        found = self._connection.execute(statement, self._bound(query_.where)).mappings().all()
+        found = self._connection.execute(statement, self._bound(query_.where)).all()
         part = found if query_.limit is None else found[: query_.limit]
-        following = query.write_cursor(keys, dict(part[-1])) if part and len(found) > len(part) else None
+        following = query.write_cursor(keys, dict(part[-1]._mapping)) if part and len(found) > len(part) else None
         return [self._load(values) for values in part], ports.Part(self._count(query_.where), following)
 
     def count(self, *conditions: ports.Where, **equal: object) -> int:
@@ -150,7 +182,7 @@ class SqlTable(Generic[Row]):
         shape = query.shape(wanted)
         known = None if shape is None else _SELECTING.get((self._table.name, shape))
         if known is None:
-            known = sa.select(self._table).where(*self._where(wanted)).order_by(self._table.c[self._kind.key])
+            known = _reading(self._kind).where(*self._where(wanted)).order_by(self._table.c[self._kind.key])
             if shape is not None:
                 _SELECTING[self._table.name, shape] = known
         return known
@@ -169,8 +201,8 @@ class SqlTable(Generic[Row]):
         counted: int = self._connection.execute(statement, self._bound(wanted)).scalar_one()
         return counted
 
-    def _load(self, values: Any) -> Row:
-        row: Row = codec.load(self._kind.row, self._kind.columns, values)
+    def _load(self, values: sa.Row[Any]) -> Row:
+        row: Row = self._memory.row(self._kind, tuple(values))
         return row
 
 
@@ -181,9 +213,9 @@ def _named(conditions: Sequence[ports.Where], equal: dict[str, object]) -> list[
 class SqlTransaction:
     """Implements `ports.Transaction`: the tables, on one connection."""
 
-    def __init__(self, connection: sa.Connection, scope: records.Scope) -> None:
+    def __init__(self, connection: sa.Connection, scope: records.Scope, memory: Memory) -> None:
         def table(kind: schema.Kind) -> SqlTable[Any]:
-            return SqlTable(connection, kind, scope)
+            return SqlTable(connection, kind, scope, memory=memory)
 
         self.queues: SqlTable[records.QueueRow] = table(schema.QUEUES)
         self.workloads: SqlTable[records.WorkloadRow] = table(schema.WORKLOADS)

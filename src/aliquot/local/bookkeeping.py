@@ -14,10 +14,10 @@ from datetime import datetime, timedelta
 from aliquot.core import lifecycle, quantities
 from aliquot.core.lifecycle import Phase, Signal
 from aliquot.core.model import Amounts, Place, PodRequest, Snapshot
-from aliquot.core.plan import Bind, Evict, Plan, Reason, Wait
+from aliquot.core.plan import Bind, Evict, Plan
 from aliquot.local import metering, reconcile
 from aliquot.local.launch import Observation
-from aliquot.service import demand
+from aliquot.service import demand, queues, waits
 from aliquot.service.ports import Transaction, Where
 from aliquot.service.records import (
     EventRow,
@@ -26,13 +26,9 @@ from aliquot.service.records import (
     PodRow,
     PromiseRow,
     ReceiptRow,
-    StoredReason,
     WorkloadRow,
 )
 from aliquot.wire.workloads import Kind, PodPhase
-
-STANDINGS = "standings"
-"""The fact that holds what the last cycle counted for each queue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +39,25 @@ class Pen:
     new_port: Callable[[frozenset[int]], int]
 
 
-def look_over_all(tx: Transaction, seen: Mapping[str, Observation], now: datetime) -> tuple[reconcile.Turn, ...]:
-    """One look at each workload that something may have happened to. Reads only."""
+def look_over(
+    tx: Transaction, rows: Sequence[WorkloadRow], seen: Mapping[str, Observation], *, now: datetime
+) -> tuple[reconcile.Turn, ...]:
+    """One look at each of these workloads. Reads only."""
+    pods = current_pods(tx, rows)
+    return tuple(reconcile.look_over(row, pods.get(row.id, ()), seen, now) for row in rows)
+
+
+def open_rows(tx: Transaction) -> list[WorkloadRow]:
+    """Each workload that something may have happened to, by id."""
     rows = {row.id: row for row in tx.workloads.find(Where("finished", "is", None), deleted=None)}
     rows |= {row.id: row for row in tx.workloads.find(deleted=None, is_deleting=True)}
     rows |= {row.id: row for row in tx.workloads.find(Where("ttl", "ne", None), deleted=None)}
-    pods = current_pods(tx, rows.values())
-    return tuple(reconcile.look_over(row, pods.get(row.id, ()), seen, now) for _, row in sorted(rows.items()))
+    return [row for _, row in sorted(rows.items())]
+
+
+def rows_of(tx: Transaction, ids: Iterable[str]) -> list[WorkloadRow]:
+    """Those of these workloads that are there, by id."""
+    return list(tx.workloads.find(Where("id", "in", tuple(ids)), deleted=None))
 
 
 def write_turns(tx: Transaction, turns: Sequence[reconcile.Turn]) -> None:
@@ -85,7 +93,7 @@ def write_plan(tx: Transaction, plan: Plan, snapshot: Snapshot, pen: Pen) -> Non
     for evict in plan.evicts:
         _write_evict(tx, evict, pen.now)
     _write_promises(tx, plan, pen.now)
-    _write_waits(tx, plan.waits)
+    waits.write(tx, plan.waits)
     _write_standings(tx, plan)
 
 
@@ -100,9 +108,7 @@ def _write_binds(tx: Transaction, binds: Sequence[Bind], snapshot: Snapshot, pen
         if row is None or demand.demand(row, ()) != planned[workload]:
             continue  # A person changed it since the snapshot: the next cycle sees that.
         pods = {pod.id: pod for pod in planned[workload].pods}
-        row = replace(
-            row, phase=lifecycle.follow(row.phase, Signal.BOUND), attempt=row.attempt + 1, not_before=None, reason=None
-        )
+        row = replace(row, phase=lifecycle.follow(row.phase, Signal.BOUND), attempt=row.attempt + 1, not_before=None)
         tx.workloads.put(row)
         for place in places:
             port = pen.new_port(ports) if row.definition.kind is Kind.WORKSPACE else None
@@ -195,28 +201,15 @@ def _write_promises(tx: Transaction, plan: Plan, now: datetime) -> None:
             )
 
 
-def _write_waits(tx: Transaction, waits: Sequence[Wait]) -> None:
-    pending = {row.id: row for row in tx.workloads.find(phase=Phase.PENDING)} if waits else {}
-    for wait in waits:
-        row, reason = pending.get(wait.workload), _stored(wait.reason, wait.position)
-        if row is not None and row.reason != reason:
-            tx.workloads.put(replace(row, reason=reason))
-
-
-def _stored(reason: Reason, position: int) -> StoredReason:
-    blockers = tuple((blocker.workload, blocker.description) for blocker in reason.blockers)
-    return StoredReason(reason.code, reason.message, dict(reason.numbers), blockers, position)
-
-
 def _write_standings(tx: Transaction, plan: Plan) -> None:
     standings: dict[str, dict[str, dict[str, dict[str, int]]]] = {}
     for name, table in (("fair_share", plan.fair_share), ("held", plan.held), ("asked", plan.asked)):
         for (pool, queue), amounts in table.items():
             standings.setdefault(pool, {}).setdefault(queue, {})[name] = _amounts(amounts)
     text = json.dumps(standings, sort_keys=True)
-    before = tx.facts.get(STANDINGS)
+    before = tx.facts.get(queues.STANDINGS)
     if before is None or before.value != text:
-        tx.facts.put(FactRow(STANDINGS, text))
+        tx.facts.put(FactRow(queues.STANDINGS, text))
 
 
 def _amounts(amounts: Amounts) -> dict[str, int]:

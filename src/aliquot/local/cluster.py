@@ -6,7 +6,7 @@ bound and never started is started, what runs is found, nothing runs twice. It c
 
 import asyncio
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -61,6 +61,7 @@ class LocalCluster:
         self._reading: devices.Reading | None = None
         self._read_at: datetime | None = None
         self._snapshot = Snapshot()
+        self._demands = demand.Demands()
         self._is_accepting = True
         self._refused: set[str] = set()
 
@@ -74,9 +75,7 @@ class LocalCluster:
         self._snapshot = Snapshot(
             nodes=tuple(nodes),
             queues=queues,
-            workloads=tuple(
-                demand.demand(turn.row, turn.pods) for turn in turns if turn.row.phase not in demand.UNSEEN
-            ),
+            workloads=self._demands.of((turn.row, turn.pods) for turn in turns),
             promises=demand.promises(promised, [turn.row for turn in turns]),
         )
         return self._snapshot
@@ -86,8 +85,9 @@ class LocalCluster:
         pen = bookkeeping.Pen(self._clock.now(), free_port)
         snapshot = self._snapshot
         await self._store.write(lambda tx: bookkeeping.write_plan(tx, plan, snapshot, pen))
-        if plan.binds or plan.evicts:
-            await self._take_in(await asyncio.to_thread(self._runner.observe))
+        touched = {bind.workload for bind in plan.binds} | {evict.workload for evict in plan.evicts}
+        if touched:
+            await self._take_in(await asyncio.to_thread(self._runner.observe), only=touched)
 
     async def changed(self, timeout: timedelta) -> None:
         """Return when a pod changed, someone stored something, or the time is over."""
@@ -136,11 +136,15 @@ class LocalCluster:
             return ""
         return f"less than {self._config.least_free_bytes >> 20} MiB are free below {self._folders.data}"
 
-    async def _take_in(self, seen: Mapping[str, Observation]) -> tuple[reconcile.Turn, ...]:
+    async def _take_in(
+        self, seen: Mapping[str, Observation], only: Iterable[str] | None = None
+    ) -> tuple[reconcile.Turn, ...]:
+        """Store what happened (to some workloads `only`), then do what is to be done."""
         now = self._clock.now()
 
         def look(tx: Transaction) -> tuple[reconcile.Turn, ...]:
-            turns = bookkeeping.look_over_all(tx, seen, now)
+            rows = bookkeeping.open_rows(tx) if only is None else bookkeeping.rows_of(tx, only)
+            turns = bookkeeping.look_over(tx, rows, seen, now=now)
             bookkeeping.write_turns(tx, turns)
             return turns
 

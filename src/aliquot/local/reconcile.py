@@ -216,7 +216,7 @@ def _attempt_over(row: WorkloadRow, pods: Sequence[PodRow]) -> WorkloadRow:
 
 def _finished(row: WorkloadRow, pods: Sequence[PodRow], now: datetime) -> WorkloadRow:
     ends = [pod.ended for pod in pods if pod.ended is not None]
-    row = replace(row, finished=max(ends, default=now), not_before=None, reason=None)
+    row = replace(row, finished=max(ends, default=now), not_before=None)
     if row.phase is Phase.SUCCEEDED:
         return replace(row, outcome="completed", exit_code=0, exit_signal=None)
     if row.outcome is None or row.outcome == "time-limit":

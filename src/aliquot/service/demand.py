@@ -12,6 +12,9 @@ from aliquot.core.model import Pod, PodState, Promise, Workload
 from aliquot.service import records
 from aliquot.wire import workloads as shapes
 
+# Of a workload: its row, its pods, and what the scheduler saw.
+_Known = tuple[records.WorkloadRow, Sequence[records.PodRow], Workload]
+
 UNSEEN = lifecycle.FINISHED | {lifecycle.Phase.SUSPENDED}
 """Phases in which a workload asks for nothing and holds nothing: it is in no snapshot."""
 _COMING = frozenset({lifecycle.Phase.PENDING, lifecycle.Phase.EVICTING})
@@ -51,6 +54,25 @@ def demand(row: records.WorkloadRow, pods: Sequence[records.PodRow]) -> Workload
 
 
 _NONE = timedelta(0)
+
+
+class Demands:
+    """What the scheduler sees of all workloads, time after time. Of one that has not changed it sees the same object:
+    a world that is kept from cycle to cycle need not look at it again."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, _Known] = {}
+
+    def of(self, parts: Iterable[tuple[records.WorkloadRow, Sequence[records.PodRow]]]) -> tuple[Workload, ...]:
+        """Those of them that ask for something or hold something."""
+        known, self._known = self._known, {}
+        for row, pods in parts:
+            if row.phase in UNSEEN:
+                continue
+            before = known.get(row.id)
+            is_same = before is not None and (before[0] is row or before[0] == row) and before[1] == pods
+            self._known[row.id] = before if before is not None and is_same else (row, pods, demand(row, pods))
+        return tuple(seen for _, _, seen in self._known.values())
 
 
 def promises(rows: Iterable[records.PromiseRow], workloads: Iterable[records.WorkloadRow]) -> tuple[Promise, ...]:

@@ -40,13 +40,12 @@ class QueueRow:
 
 @dataclass(frozen=True, slots=True)
 class StoredReason:
-    """The reason of the last cycle, kept so that a list needs no new cycle."""
+    """A reason of the last cycle, kept (`aliquot.service.waits`) so that a list needs no new cycle."""
 
     code: Code
     message: str
     numbers: Mapping[str, int | str] = field(default_factory=dict)
     blockers: tuple[tuple[str | None, str], ...] = ()
-    position: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +82,6 @@ class WorkloadRow:
     outcome: str | None = None
     exit_code: int | None = None
     exit_signal: int | None = None
-    reason: StoredReason | None = None
     is_deleting: bool = False
     """It goes away, with its folder and logs, as soon as it has ended."""
     deleted: datetime | None = None
@@ -240,7 +238,8 @@ class CredentialRow:
 
 @dataclass(frozen=True, slots=True)
 class FactRow:
-    """A small fact about this store: its id, the boot it last ran in, the standings of the last cycle as JSON."""
+    """A small fact about this store: its id, the boot it last ran in; what the last cycle counted, and why
+    each workload waits, as JSON."""
 
     id: str
     value: str

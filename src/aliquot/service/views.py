@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from aliquot.core import guarantees, lifecycle, quantities
 from aliquot.core.model import Device, Guarantee, Node
 from aliquot.core.plan import Rule
-from aliquot.service import ports, records
+from aliquot.service import ports, records, waits
 from aliquot.wire import nodes as node_shapes
 from aliquot.wire import workloads as shapes
 
@@ -49,6 +49,8 @@ class Book:
     """Names of queues by id, deleted ones included."""
     places: Mapping[str, Place]
     now: datetime
+    last: waits.Waits = field(default_factory=waits.Waits)
+    """Why each workload waited when the last cycle ended."""
     host: str = "127.0.0.1"
     data_directory: str = ""
 
@@ -108,14 +110,17 @@ def pod_view(pod: records.PodRow, book: Book) -> shapes.PodView:
     )
 
 
-def reason(stored: records.StoredReason) -> shapes.Reason:
-    """The reason of the last cycle."""
+def reason(row: records.WorkloadRow, book: Book) -> shapes.Reason | None:
+    """Why it waits, as the last cycle found it; None if it does not."""
+    stored = book.last.reason(row.id) if row.phase is lifecycle.Phase.PENDING else None
+    if stored is None:
+        return None
     return shapes.Reason(
         code=stored.code,
         message=stored.message,
         numbers=dict(stored.numbers),
         blockers=[shapes.Blocker(workload=id, description=text) for id, text in stored.blockers],
-        position=stored.position,
+        position=book.last.position(row.id),
     )
 
 
@@ -197,6 +202,7 @@ def read_book(
         names={id: row.name for id, row in queues.items()},
         places=places(nodes, tx.devices.find()),
         now=now,
+        last=waits.read(tx),
         host=host,
         data_directory=data_directory,
     )
@@ -236,7 +242,7 @@ def _workload(row: records.WorkloadRow, pods: Sequence[records.PodRow], book: Bo
         "outcome": row.outcome if row.finished is not None else None,
         "exit_code": row.exit_code,
         "exit_signal": row.exit_signal,
-        "reason": None if row.reason is None or row.phase is not lifecycle.Phase.PENDING else reason(row.reason),
+        "reason": reason(row, book),
         "not_before": row.not_before if row.phase is lifecycle.Phase.PENDING else None,
         "url": next((f"http://{book.host}:{pod.port}" for pod in running if pod.port is not None), None),
         "devices": [place.name for place in known],

@@ -233,8 +233,8 @@ class Workloads:
         if signal is lifecycle.Signal.RESUME:
             return replace(row, phase=after, waiting_since=now, not_before=None)
         if after in lifecycle.FINISHED:
-            return replace(row, phase=after, finished=now, outcome="stopped", reason=None, not_before=None)
-        return replace(row, phase=after, reason=None, not_before=None)
+            return replace(row, phase=after, finished=now, outcome="stopped", not_before=None)
+        return replace(row, phase=after, not_before=None)
 
     def _new(
         self, tx: ports.Transaction, actor: access.Actor, taken: intake.Intake, *, key: str | None

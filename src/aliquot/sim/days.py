@@ -22,6 +22,7 @@ from aliquot.core.model import (
     Queue,
     Workload,
 )
+from aliquot.service import loop
 from aliquot.sim.clock import VirtualClock
 from aliquot.sim.cluster import GRACE, SimCluster
 from aliquot.sim.runner import Simulation
@@ -64,7 +65,7 @@ class Day:
         clock = VirtualClock(self.script.start)
         cluster = SimCluster(clock, nodes=self.nodes, queues=self.queues, grace=GRACE)
         cluster.plan_ahead(self.script.events)
-        return Simulation(cluster, clock, self.policy)
+        return Simulation(cluster, clock, loop.Planner(self.policy))
 
 
 def random_day(seed: int) -> Day:

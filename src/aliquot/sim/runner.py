@@ -25,22 +25,27 @@ class NeverAtRest(AliquotError):
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """A cluster, its clock and the rules."""
+    """A cluster, its clock, and who decides by the rules."""
 
     cluster: SimCluster
     clock: VirtualClock
-    policy: Policy
+    planner: loop.Planner
+
+    @property
+    def policy(self) -> Policy:
+        """The rules."""
+        return self.planner.policy
 
     def after_restart(self) -> "Simulation":
         """The same from what is stored alone, on a clock of its own: what it does from here does not touch this one."""
         clock = VirtualClock(self.clock.now())
-        return Simulation(SimCluster.from_stored(clock, self.cluster.stored()), clock, self.policy)
+        return Simulation(SimCluster.from_stored(clock, self.cluster.stored()), clock, loop.Planner(self.policy))
 
 
 async def run_until(simulation: Simulation, end: datetime) -> None:
     """Cycle whenever something happens, up to and including `end`."""
     while simulation.clock.now() <= end:
-        await loop.run_cycle(simulation.cluster, simulation.policy, simulation.clock)
+        await loop.run_cycle(simulation.cluster, simulation.planner, simulation.clock)
         due = _next(simulation)
         if due is None or due > end:
             break
@@ -57,7 +62,7 @@ async def run_to_rest(simulation: Simulation, *, at_most: int) -> int:
     seen: set[tuple[object, ...]] = set()
     for count in range(at_most):
         state = await _shape(simulation)
-        plan = await loop.run_cycle(simulation.cluster, simulation.policy, simulation.clock)
+        plan = await loop.run_cycle(simulation.cluster, simulation.planner, simulation.clock)
         if plan.binds or plan.evicts:
             if state in seen:
                 raise NeverAtRest(f"a state came back after {count} cycles, and the plan changes it")

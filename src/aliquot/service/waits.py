@@ -1,0 +1,74 @@
+"""Why each workload waits, as the last cycle found it: one fact for all of them.
+
+Promises: a cycle writes once however many wait, and nothing if nothing changed. Equal reasons are kept once: work of
+one kind waits for one reason, and differs in its position alone.
+"""
+
+import functools
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from aliquot.core import plan
+from aliquot.service import ports, records
+
+FACT = "waits"
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """The reasons of the last cycle."""
+
+    reasons: Sequence[records.StoredReason] = ()
+    """Those that differ."""
+    places: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """By workload, which of the reasons is its own, and its position."""
+
+    def position(self, workload: str) -> int | None:
+        """Its place in the order in which its pool is served; None if it did not wait."""
+        found = self.places.get(workload)
+        return None if found is None else found[1]
+
+    def reason(self, workload: str) -> records.StoredReason | None:
+        """Why it waits; None if it did not when the last cycle ended."""
+        found = self.places.get(workload)
+        return None if found is None else self.reasons[found[0]]
+
+
+def write(tx: ports.Transaction, waits: Sequence[plan.Wait]) -> None:
+    """Keep what a cycle found."""
+    numbers: dict[str, int] = {}
+    seen: dict[int, int] = {}
+    places: dict[str, tuple[int, int]] = {}
+    for wait in waits:
+        number = seen.get(id(wait.reason))
+        if number is None:  # A plan gives one object to all that wait for one reason.
+            number = seen[id(wait.reason)] = numbers.setdefault(_text(wait.reason), len(numbers))
+        places[wait.workload] = (number, wait.position)
+    text = f'{{"reasons": [{", ".join(numbers)}], "places": {json.dumps(places)}}}'
+    before = tx.facts.get(FACT)
+    if before is None or before.value != text:
+        tx.facts.put(records.FactRow(FACT, text))
+
+
+def read(tx: ports.Transaction) -> Waits:
+    """What the last cycle found; nothing before the first."""
+    row = tx.facts.get(FACT)
+    return Waits() if row is None else _read(row.value)
+
+
+def _text(reason: plan.Reason) -> str:
+    blockers = [(blocker.workload, blocker.description) for blocker in reason.blockers]
+    return json.dumps([reason.code, reason.message, dict(reason.numbers), blockers])
+
+
+@functools.lru_cache(maxsize=2)  # Most lists are asked for more than once between two cycles.
+def _read(text: str) -> Waits:
+    kept = json.loads(text)
+    reasons = [
+        records.StoredReason(
+            plan.Code(code), message, numbers, tuple((workload, description) for workload, description in blockers)
+        )
+        for code, message, numbers, blockers in kept["reasons"]
+    ]
+    return Waits(reasons, {id: (number, position) for id, (number, position) in kept["places"].items()})
