@@ -112,6 +112,11 @@ bench: ## Measure what the project promises in seconds
 	@$(PYTHON) tools/setup.py examples
 	@$(BIN)/python bench/run.py $(ARGS)
 
+.PHONY: bench-queueing
+bench-queueing: ## Measure completion times of public traces, beside plain FIFO (ARGS="--traces cluster06")
+	@$(PYTHON) tools/setup.py examples
+	@$(BIN)/python bench/queueing.py $(ARGS)
+
 .PHONY: docs
 docs: ## Build the documentation into site/, broken links being errors
 	@$(PYTHON) tools/setup.py docs
