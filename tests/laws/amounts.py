@@ -283,8 +283,8 @@ def divide(
 def pour(
     left: Fraction, members: list[Claimant], share: dict[str, Fraction], usage_weight: tuple[int, int]
 ) -> Fraction:
-    """Give what is left to those of one priority, in rounds. In each those whose need is met by their part get it; when
-    there are none, all get their part."""
+    """Give what is left to those of one priority, in rounds. In each everybody gets its part, but no more than it needs;
+    where somebody needed less, what is left then is divided again."""
     while True:
         thirsty = [one for one in members if share[one.id] < one.wanted and one.weight > 0]
         if not thirsty or left <= 0:
@@ -293,14 +293,10 @@ def pour(
         total = sum(weights.values(), Fraction(0))
         base = left
         part = {one.id: base * weights[one.id] / total for one in thirsty}
-        filled = [one for one in thirsty if share[one.id] + part[one.id] >= one.wanted]
-        for one in filled:
-            left -= one.wanted - share[one.id]
-            share[one.id] = Fraction(one.wanted)
-        if not filled:
-            for one in thirsty:
-                share[one.id] += part[one.id]
-            return Fraction(0)
+        for one in thirsty:
+            given = min(part[one.id], one.wanted - share[one.id])
+            share[one.id] += given
+            left -= given
 
 
 def weights_of(thirsty: list[Claimant], usage_weight: tuple[int, int]) -> dict[str, Fraction]:

@@ -325,8 +325,7 @@ def _any_model(search: _Search) -> _Ladder:
 
 
 def _other_pool(search: _Search) -> _Ladder:
-    own = {search.workload.pool, *search.workload.fallback_pools}
-    pools = sorted({node.pool for node in search.snapshot.nodes} - own)
+    pools = sorted({node.pool for node in search.snapshot.nodes} - {search.workload.pool})
 
     def at(index: int) -> _Candidate:
         text = f"submit it to pool {pools[index]} instead of {search.workload.pool}"

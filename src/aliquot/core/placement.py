@@ -121,7 +121,7 @@ class Placer:
             [pod for unit in gang.units(workload, pods) if unit.is_core for pod in unit.pods]
             for pods in (placed, [*placed, *ask.pods])
         )
-        was, will = self.world.ask_of(ask.pool, before), self.world.ask_of(ask.pool, after)
+        was, will = self.world.ask_of((ask.pool,), before), self.world.ask_of((ask.pool,), after)
         return (max(0, will[0] - was[0]), max(0, will[1] - was[1]), max(0, will[2] - was[2]))
 
     def stay(self, ask: Ask, places: Sequence[Place], view: View) -> list[Holding] | None:
@@ -313,7 +313,7 @@ class _Gang:
     def _weight(self, group: Group) -> int:
         """The largest first: what is hardest to place."""
         pods = [pod for leaf in gang.leaves_of(group) for pod in self._pods.get(leaf, ())]
-        return sum(self._world.ask_of(self._pool.name, pods))
+        return sum(self._world.ask_of((self._pool.name,), pods))
 
     def _candidates(self, group: Group, pods: Sequence[Pod], rows: Rows | None) -> Iterable[Rows | None]:
         """The sets of nodes to try, one after the other: narrow domains before wide ones, full before empty ones."""

@@ -272,24 +272,26 @@ class World:
             is_fixed=not workload.is_preemptible if is_fixed is None else is_fixed,
         )
 
-    def ask_of(self, pool: str, pods: Iterable[Pod]) -> Vector:
-        """What pods ask for, all in all; a request by memory counts by the smallest device that can hold it."""
+    def ask_of(self, pools: Sequence[str], pods: Iterable[Pod]) -> Vector:
+        """What pods ask for, all in all; a request by memory counts by the smallest device of their pools that can hold
+        it."""
         gpu = cpu = memory = 0
         for pod in pods:
             request = pod.request
             if request.gpu is not None:
-                gpu += self.milli_for(request.gpu, pool)
+                gpu += self.milli_for(request.gpu, pools)
             cpu += request.milli_cpus
             memory += request.memory_bytes
         return (gpu, cpu, memory)
 
-    def milli_for(self, gpu: GpuRequest, pool: str) -> int:
-        """What a request counts in milli-GPU while it waits: by the smallest device of the pool that can hold it."""
+    def milli_for(self, gpu: GpuRequest, pools: Sequence[str]) -> int:
+        """What a request counts in milli-GPU while it waits: by the smallest device of its pools that can hold it."""
         if gpu.mib is None and gpu.profile is None:
             return gpu.devices * max(gpu.milli or 0, gpu.compute)
-        key = (gpu, pool)
+        key = (gpu, tuple(pools))
         if key not in self._charges:
-            devices = (room.device for node in self.pools[pool].nodes for room in node.devices)
+            nodes = [node for pool in pools if pool in self.pools for node in self.pools[pool].nodes]
+            devices = (room.device for node in nodes for room in node.devices)
             able = [device for device in devices if constraints.suits(device, gpu)]
             shares = [share.milli for device in able if (share := fitting.share_of(gpu, device)) is not None]
             self._charges[key] = gpu.devices * max(shares, default=WHOLE_DEVICE_MILLI)
@@ -338,7 +340,7 @@ class World:
             pods=pods,
             requests=tuple(pod.request for pod in pods),
             kinds=tally,
-            amounts=self.ask_of(pool, pods),
+            amounts=self.ask_of(_pools_of(workload), pods),
             shape=shape,
             is_core=is_core,
             alternatives=alternatives,
@@ -375,7 +377,7 @@ class World:
         self._holders: dict[tuple[str, str], dict[str, Entry]] = {}
         self._journal: list[tuple[Holding, Effect]] = []
         self._paths: dict[tuple[str, str], tuple[Account, ...]] = {}
-        self._charges: dict[tuple[GpuRequest, str], int] = {}
+        self._charges: dict[tuple[GpuRequest, tuple[str, ...]], int] = {}
         self._neighbours: dict[str, tuple[Neighbours, Neighbours]] = {}
         self.growth += 1
         names = {node.pool for node in snapshot.nodes} | set(self._more_pools)
@@ -428,7 +430,7 @@ class World:
         placed = (*entry.running, *entry.releasing)
         if placed:
             entry.pool = _pool_of(placed[0])
-        asked = self.ask_of(entry.pool, entry.pending) if entry.pending else (0, 0, 0)
+        asked = self.ask_of(_pools_of(workload), entry.pending) if entry.pending else (0, 0, 0)
         entry.asked = rooms.plus(asked, rooms.charge_of(placed))
         if entry.running:
             self._holders.setdefault((entry.pool, workload.queue), {})[workload.id] = entry
