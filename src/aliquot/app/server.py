@@ -186,7 +186,7 @@ class _Server:
         )
 
     def _policy(self) -> Policy:
-        return Policy(step_budget=self._chosen.step_budget, release_grace=self._chosen.release_grace)
+        return self._chosen.policy
 
     def _api_config(self) -> api.ApiConfig:
         return api.ApiConfig(hosts=frozenset({self._chosen.host, socket.gethostname(), socket.getfqdn()}))

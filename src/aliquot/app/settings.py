@@ -15,6 +15,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from aliquot.client import discovery
 from aliquot.core import errors
+from aliquot.core.model import Policy
 
 DEFAULT_PORT = 8265
 PREFIX = "ALIQUOT_SERVER_"
@@ -50,6 +51,7 @@ class Settings(BaseSettings):
     least_free_mib: int = Field(256, ge=1, description="With less free MiB on the disk nothing new starts.")
     release_grace_seconds: int = Field(30, ge=1, description="Seconds after which an eviction's place is due.")
     step_budget: int = Field(2_000_000, ge=1_000, description="Steps of search in one cycle.")
+    max_moved_pods: int = Field(16, ge=0, description="Pods that may be moved for one workload; 0 moves none.")
 
     @field_validator("data", "state")
     @classmethod
@@ -57,9 +59,13 @@ class Settings(BaseSettings):
         return path.expanduser().absolute()
 
     @property
-    def release_grace(self) -> timedelta:
-        """The same as a span."""
-        return timedelta(seconds=self.release_grace_seconds)
+    def policy(self) -> Policy:
+        """The rules by which it schedules."""
+        return Policy(
+            step_budget=self.step_budget,
+            release_grace=timedelta(seconds=self.release_grace_seconds),
+            max_consolidation_victims=self.max_moved_pods,
+        )
 
     @property
     def log_file(self) -> Path:

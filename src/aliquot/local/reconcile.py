@@ -229,6 +229,8 @@ def _finished(row: WorkloadRow, pods: Sequence[PodRow], now: datetime) -> Worklo
 
 def _with_wishes(turn: Turn, seen: Mapping[str, Observation], now: datetime) -> Turn:
     """Pods of a workload that is being ended are to end; intents of one that is active are to start."""
+    if not turn.pods:
+        return turn
     pods = turn.pods
     if turn.row.phase in lifecycle.ENDING:
         pods = tuple(
