@@ -294,8 +294,10 @@ class Reasons:
     def _fits_near(self, ask: Ask) -> bool:
         """Whether its gang, with what it has to be near, fits the pool with nothing in it."""
         placer = self._emptied(ask.pool, ("node", "device-in-use", "withheld"))
-        workload = replace(ask.workload, pods=tuple(replace(pod, node=None) for pod in ask.workload.pods))
-        lone = placer.world.make_ask(workload, ask.pool, ask.pods, is_core=True, alternatives=ask.alternatives)
+        free = {pod.id: replace(pod, node=None, request=shortages.alone(pod.request)) for pod in ask.workload.pods}
+        workload = replace(ask.workload, pods=tuple(free.values()))
+        pods, *others = (tuple(free[pod.id] for pod in choice) for choice in (ask.pods, *ask.alternatives))
+        lone = placer.world.make_ask(workload, ask.pool, pods, is_core=True, alternatives=tuple(others))
         return placer.has_room(lone, "now")
 
     def _fits_empty(self, ask: Ask, whole: tuple[str, ...], requests: tuple[PodRequest, ...]) -> bool:

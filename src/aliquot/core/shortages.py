@@ -14,10 +14,14 @@ from aliquot.core.snapshot import Ask, Pool, World
 _SHORT_OF = {Code.NO_FREE_CPU: 1, Code.NO_FREE_MEMORY: 2}
 
 
+def alone(request: PodRequest) -> PodRequest:
+    """The request, whatever other pods are where."""
+    return replace(request, affinity=(), anti_affinity=(), spread=(), labels=())
+
+
 def fits_empty(placer: Placer, ask: Ask, requests: Sequence[PodRequest]) -> bool:
     """Whether pods with these requests fit a world with nothing in it, whatever the queue's terms."""
-    alone = [replace(one, affinity=(), anti_affinity=(), spread=(), labels=()) for one in requests]
-    pods = tuple(Pod(id=str(index), index=index, request=request) for index, request in enumerate(alone))
+    pods = tuple(Pod(id=str(index), index=index, request=alone(request)) for index, request in enumerate(requests))
     return placer.place_alone(placer.world.make_ask(ask.workload, ask.pool, pods, is_core=True), "now") is not None
 
 
