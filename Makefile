@@ -112,6 +112,11 @@ bench: ## Measure what the project promises in seconds
 	@$(PYTHON) tools/setup.py examples
 	@$(BIN)/python bench/run.py $(ARGS)
 
+.PHONY: bench-openb
+bench-openb: ## Measure placement on the public openb workloads, beside what is published (ARGS="--seeds 1 --jobs 2")
+	@$(PYTHON) tools/setup.py examples
+	@$(BIN)/python bench/openb.py $(ARGS)
+
 .PHONY: bench-queueing
 bench-queueing: ## Measure completion times of public traces, beside plain FIFO (ARGS="--traces cluster06")
 	@$(PYTHON) tools/setup.py examples
