@@ -5,6 +5,7 @@ import pathlib
 import signal
 
 from aliquot.wire import projects
+from aliquot.wire import workloads as shapes
 from tests.machine.server import served
 from tests.machine.server.served import Served
 
@@ -99,3 +100,47 @@ def test_a_borrower_gives_back_what_another_project_is_due_and_resumes_from_its_
     for number in range(8):
         assert server.wait_phase(f"a-{number}", "succeeded").exit_code == 0
     assert server.client.audit_ledger().faults == []
+
+
+def test_work_is_moved_to_make_room_for_a_whole_device_and_goes_on_from_its_checkpoint(
+    tmp_path: pathlib.Path,
+) -> None:
+    with served.serving(tmp_path / "data", "--devices", "2xH100") as server:
+        _move(server, tmp_path)
+
+
+def _move(server: Served, tmp_path: pathlib.Path) -> None:
+    # The half that stays is not preemptible, so it is clear which one is moved.
+    server.submit("stays", FOREVER, gpu="0.5", preemptible=False)
+    server.wait_phase("stays", "running")
+    server.submit("leaves", FOREVER, gpu="0.5", preemptible=False)
+    server.wait_phase("leaves", "running")
+    moving = f'f="$ALIQUOT_CHECKPOINT_DIR/seen"; cat "$f" 2>/dev/null; echo saved >"$f"; {FOREVER}'
+    server.submit("moves", moving, gpu="0.5")
+    before = server.wait_phase("moves", "running")
+    served.wait_for("its checkpoint", (pathlib.Path(before.checkpoint_directory) / "seen").exists)
+    server.client.stop_workload("leaves")
+    server.wait_phase("leaves", "stopped")
+
+    server.submit("whole", f"touch {tmp_path / 'started'}; {FOREVER}", gpu="1")
+    whole = server.wait_phase("whole", "running")
+    after = served.wait_for("it to run again", lambda: _runs_again(server, "moves"))
+
+    assert whole.pods[0].shares[0].device == before.pods[0].shares[0].device
+    assert (after.attempt, after.evictions, after.failures) == (2, 1, 0)
+    stays = server.client.get_workload("stays")
+    assert after.pods[-1].shares[0].device == stays.pods[0].shares[0].device
+    served.wait_for("its first line", lambda: server.log("moves") == ["saved"])
+    receipts = server.client.list_receipts().items
+    assert [(one.workload_name, one.beneficiary_name, one.rule) for one in receipts] == [
+        ("moves", "whole", "consolidate")
+    ]
+    told = server.run("receipts").stdout
+    assert "consolidate" in told
+    assert "its new place is promised" in told
+    assert server.client.audit_ledger().faults == []
+
+
+def _runs_again(server: Served, name: str) -> shapes.WorkloadDetail | None:
+    found = server.client.get_workload(name)
+    return found if found.phase == "running" and found.attempt == 2 else None
