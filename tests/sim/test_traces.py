@@ -6,6 +6,8 @@ import pathlib
 from datetime import timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from aliquot.core.errors import InvalidInput
 from aliquot.sim import lines, traces
@@ -153,6 +155,28 @@ def test_a_bad_trace_is_refused_with_file_line_field_and_what_is_valid(
     assert error.message.startswith(f"jobs.csv:{line}: ")
     assert error.field == field
     assert words in f"{error.message}; valid: {', '.join(error.valid)}"
+
+
+GOOD: dict[Format, str] = {
+    "itp": ITP + "a,1,1,1\n",
+    "muri": MURI + "0,1,0,1,a,1,1,1,1,1,1,1,1\n",
+    "philly": PHILLY + "2017-10-09 07:01:55,66.0,1,66.0,a\n",
+    "openb": OPENB + "p,1,1,1,500,,LS,Running,0,1,0\n",
+    "shockwave": SHOCKWAVE.format(gpus=1, duration=1, arrival=1),
+}
+
+
+@given(st.sampled_from(sorted(GOOD)), st.integers(0, 400), st.integers(0, 20), st.text(max_size=12))
+def test_whatever_a_file_holds_it_is_read_or_refused(kind: Format, at: int, length: int, other: str) -> None:
+    text = GOOD[kind][:at] + other + GOOD[kind][at + length :]
+
+    jobs, refused = 0, ""
+    try:
+        jobs = len(parse(text, kind).jobs)
+    except InvalidInput as error:
+        refused = error.message
+
+    assert jobs or refused.startswith("jobs.csv:")
 
 
 def test_bytes_that_are_no_utf_8_are_refused_with_their_line(tmp_path: pathlib.Path) -> None:
