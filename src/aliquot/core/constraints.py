@@ -3,6 +3,7 @@
 Pure questions about one node or one device and one request. Taints and tolerations mean what they mean in Kubernetes.
 """
 
+from collections.abc import Collection, Iterable
 from typing import Literal
 
 from aliquot.core.model import Device, GpuRequest, Node, PodRequest, Taint, Toleration
@@ -14,12 +15,14 @@ def refusal(node: Node, request: PodRequest) -> Refusal | None:
     """What keeps pods with this request off the node, or None."""
     if node.taints and _untolerated(node, request, ("NoSchedule", "NoExecute")):
         return "taint"
-    if request.nodes is not None and node.id not in request.nodes:
-        return "selector"
-    for key, values in request.node_labels:
-        if node.labels.get(key) not in values:
-            return "selector"
-    return None
+    return None if is_selected(node, request.nodes, request.node_labels) else "selector"
+
+
+def is_selected(node: Node, nodes: Collection[str] | None, labels: Iterable[tuple[str, Collection[str]]]) -> bool:
+    """Whether a node is among `PodRequest.nodes` and has one of the values of each of `PodRequest.node_labels`."""
+    if nodes is not None and node.id not in nodes:
+        return False
+    return all(node.labels.get(key) in values for key, values in labels)
 
 
 def preference(node: Node, request: PodRequest) -> int:
