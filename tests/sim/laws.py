@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from aliquot.core import schedule
 from aliquot.core.model import PodState, Policy, Promise, Workload
 from aliquot.core.plan import Code
 from aliquot.sim.cluster import Cycle
@@ -18,6 +19,7 @@ from tests.laws.judge import Law
 
 LAWS: tuple[Law, ...] = judge.PLAIN
 KEPT = "promises-are-kept"
+KEPT_WORLD = "a-kept-world-plans-like-a-new-one"
 BARRED = frozenset({Code.NO_SUCH_QUEUE, Code.BACKING_OFF, Code.POOL_EMPTY, Code.QUEUE_LIMIT, Code.LARGER_THAN_POOL})
 """Who waits for one of these can have no promise."""
 
@@ -38,6 +40,7 @@ class Watch:
         case = Case(world, cycle.plan)
         self.judged.update(judge.judge_plan(case, self.laws).judged)
         self.judged[KEPT] += promises_are_kept(case)
+        self.judged[KEPT_WORLD] += a_kept_world_plans_like_a_new_one(case)
         if cycle.outside_changes != self._outside:
             self._outside = cycle.outside_changes
             self._takes = rest.Takes()
@@ -61,6 +64,13 @@ def promises_are_kept(case: Case) -> int:
         if holder.id not in starts and holder.id not in standing and not gained - {holder.id}:
             raise LawBroken(KEPT, f"the promise to {holder.id} is gone, and nobody took its place")
     return judged
+
+
+def a_kept_world_plans_like_a_new_one(case: Case) -> int:
+    """The loop keeps its world from cycle to cycle: the plan is that of a world built anew."""
+    if schedule.schedule(case.before, case.policy, case.now) != case.plan:
+        raise LawBroken(KEPT_WORLD, "built anew it plans something else")
+    return 1
 
 
 def _is_sound(case: Case, promise: Promise, holder: Workload) -> bool:

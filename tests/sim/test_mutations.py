@@ -10,7 +10,7 @@ from aliquot.core.cycle import Cycle
 from aliquot.core.model import Workload
 from aliquot.core.plan import Code, Reason, Rule
 from aliquot.core.rooms import DeviceRoom, Holding, View
-from aliquot.core.snapshot import Ask, Unit
+from aliquot.core.snapshot import Ask, Unit, World
 from aliquot.core.victims import Choice, Giver
 from aliquot.sim.runner import NeverAtRest
 from tests.laws.case import LawBroken
@@ -86,4 +86,12 @@ def test_two_workloads_that_evict_each_other_are_caught_by_that_alone(monkeypatc
     monkeypatch.setattr(victims, "_preemptible", _equals_too)
 
     with pytest.raises((LawBroken, NeverAtRest), match=r"no-circle-of-evictions|a state came back|went on changing"):
+        judge.judge_day(0, ())
+
+
+def test_a_kept_world_that_misses_what_changed_is_caught_by_that_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    # As above.
+    monkeypatch.setattr(World, "sync", lambda world, snapshot: setattr(world, "snapshot", snapshot))
+
+    with pytest.raises(LawBroken, match="a-kept-world-plans-like-a-new-one"):
         judge.judge_day(0, ())
