@@ -1,5 +1,6 @@
 """Fair share: exact values, and the laws it holds against the plainest division there is."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 
 from aliquot.core import fairshare
 from aliquot.core.fairshare import Claimant
-from aliquot.core.model import Amounts, Claim, PoolTerms
+from aliquot.core.model import Amounts, Claim, PoolTerms, Usage
 from tests import builders
 
 DEPARTMENTS = ("d1", "d2")
@@ -187,11 +188,7 @@ def test_shares_are_the_oracles_rounded_down(total: int, claimants: list[Claiman
     divided = shares(total, *claimants)
 
     exact = oracle(total, claimants)
-    # Rounding a quota that is cut, and then the rest, may each lose a unit of what the oracle gives; what they leave
-    # (less than a unit for each claimant) is given out once more.
-    for id, amount in divided.items():
-        assert exact[id] - 2 <= amount <= exact[id] + len(claimants)
-    assert sum(divided.values()) <= total
+    assert divided == {id: int(amount) for id, amount in exact.items()}
 
 
 @given(total=st.integers(0, 10_000), claimants=claimants_of_a_level, data=st.data())
@@ -288,3 +285,56 @@ def test_use_is_compared_anew_among_those_who_still_want_more() -> None:
     found = fairshare.divide(10_000, claimants, usage_weight=(1, 1))
 
     assert [found[id].share for id in "abc"] == [1_000, 2_933, 6_066]
+
+
+def test_past_use_is_read_by_resource_and_pool_at_every_level_of_the_tree() -> None:
+    used = {"default": Usage(gpu=800_000), "other": Usage(gpu=10)}
+    rarely = {"default": Usage(gpu=200_000, cpu=900_000)}
+    queues = [
+        replace(builders.queue("d1"), usage=used),
+        replace(builders.queue("d2"), usage=rarely),
+        replace(builders.queue("a", parent="d2"), usage=rarely),
+        replace(builders.queue("b", parent="d2"), usage=used),
+        builders.queue("c", parent="d1"),
+    ]
+    requests = dict.fromkeys(("a", "b", "c"), Amounts(milli_gpus=100_000))
+
+    divided = fairshare.divide_tree(
+        Amounts(milli_gpus=10_000), queues, pool="default", requests=requests, usage_weight=(1, 1)
+    )
+
+    # As in the first vector, at both levels: 2 to 8, and of the 8 again 2 to 8.
+    assert {id: one.milli_gpus for id, one in divided.share.items()} == {
+        "d1": 2_000, "d2": 8_000, "a": 6_400, "b": 1_600, "c": 2_000,
+    }  # fmt: skip
+
+
+def test_nothing_is_rounded_on_the_way_down() -> None:
+    queues = [builders.queue(id) for id in ("d1", "d2", "d3")]
+    queues += [builders.queue("a", parent="d1", weight=3), builders.queue("b", parent="d1", weight=2)]
+    requests = dict.fromkeys(("a", "b", "d2", "d3"), Amounts(milli_gpus=9))
+
+    divided = fairshare.divide_tree(Amounts(milli_gpus=5), queues, pool="default", requests=requests)
+
+    # Each department has 5/3, of which a has 3/5: a whole unit, which 3/5 of one unit would not be.
+    assert divided.share["a"].milli_gpus == 1
+    assert divided.share["d1"].milli_gpus == 1
+
+
+def test_a_pool_of_which_others_hold_more_than_there_is_gives_nothing() -> None:
+    assert shares(-1000, Claimant("a", 1000, 500), Claimant("b", 1000, None)) == {"a": 0, "b": 0}
+
+
+@given(total=st.integers(0, 10_000), claimants=claimants_of_a_level, data=st.data())
+def test_with_past_use_all_is_given_as_long_as_somebody_may_have_more(
+    total: int, claimants: list[Claimant], data: st.DataObject
+) -> None:
+    k = data.draw(st.sampled_from([(1, 1), (1, 3), (5, 1)]))
+    used = [replace(one, usage=data.draw(st.integers(0, 1_000_000))) for one in claimants]
+
+    found = fairshare.divide(total, used, usage_weight=k)
+
+    left = total - sum(portion.share for portion in found.values())
+    assert left >= 0
+    open_still = [one for one in used if one.weight > 0 and found[one.id].share < one.wanted]
+    assert not open_still or left < len(used)  # What is left then was rounded away, less than a unit from each.
