@@ -112,6 +112,11 @@ bench: ## Measure what the project promises in seconds
 	@$(PYTHON) tools/setup.py examples
 	@$(BIN)/python bench/run.py $(ARGS)
 
+.PHONY: bench-engine
+bench-engine: ## Measure one cycle of the engine, beside the peer (ARGS="--shapes allocate --sizes 500")
+	@$(PYTHON) tools/setup.py examples
+	@$(BIN)/python bench/engine.py $(ARGS)
+
 .PHONY: bench-openb
 bench-openb: ## Measure placement on the public openb workloads, beside what is published (ARGS="--seeds 1 --jobs 2")
 	@$(PYTHON) tools/setup.py examples
