@@ -2,9 +2,9 @@
 
     python bench/engine.py [--shapes allocate,half-gang] [--sizes 100,500,1000] [--json]
 
-The shapes and the peer's figures come from the folder that is shared beside the project; where it is not there,
-nothing is measured, which is said. Each shape runs in a process of its own, so that its peak memory is its own. Machines differ:
-beside the seconds stands their ratio to a fixed loop of plain Python on the same machine in the same minute.
+The shapes and the peer's figures come from the folder that is shared beside the project. Where it is not there, nothing
+is measured, and that is said. Each shape runs in a process of its own, so that its peak memory is its own. Machines
+differ: beside the seconds stands their ratio to a fixed loop of plain Python on the same machine in the same minute.
 """
 
 import argparse
