@@ -283,8 +283,8 @@ def divide(
 def pour(
     left: Fraction, members: list[Claimant], share: dict[str, Fraction], usage_weight: tuple[int, int]
 ) -> Fraction:
-    """Give what is left to those of one priority, in rounds. In each everybody gets its part, but no more than it needs;
-    where somebody needed less, what is left then is divided again."""
+    """Give what is left to those of one priority, in rounds. In each everybody gets its part, but no more than it
+    needs; where somebody needed less, what is left then is divided again."""
     while True:
         thirsty = [one for one in members if share[one.id] < one.wanted and one.weight > 0]
         if not thirsty or left <= 0:
