@@ -3,7 +3,7 @@
 The actions (`aliquot.core.schedule`) share it. What a cycle bound or promised is in `settled` and is not taken again.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -70,6 +70,13 @@ class Cycle:
     """By node, the places that are being freed: told to end before this cycle, or in it."""
     victims: dict[tuple[str, str], list[Unit]] = field(default_factory=dict)
     """By pool and queue, what may be evicted, the cheapest first; kept from one search to the next."""
+    until: str = ""
+    """The workload about which alone is asked: the cycle may end when it is served."""
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether the workload about which is asked has all that it can get: what is settled is not taken again."""
+        return self.until in self.settled and self.until not in self.waiting
 
     @property
     def is_spent(self) -> bool:
@@ -90,7 +97,7 @@ class Cycle:
         """The asks of a pool in the order in which they are served."""
         asks = list(asks)
         paths = {queue: self.world.accounts_of(pool, queue) for queue in {ask.workload.queue for ask in asks}}
-        return Turns(asks, paths, self.policy)
+        return Turns(asks, paths, self.policy, is_over=lambda: self.is_answered)
 
     def asks_in(self, pool: str, rank: int = 0) -> list[Ask]:
         """Who waits for a pool, as the first of its list (rank 0) or a later one; not who has lost a pod in this
@@ -168,8 +175,9 @@ class Cycle:
             self.waiting[ask.id] = following
 
 
-def begin(world: World, policy: Policy, now: datetime) -> Cycle:
-    """The state at the start: who waits, and who cannot start whatever is free."""
+def begin(world: World, policy: Policy, now: datetime, *, among: Collection[str] | None = None) -> Cycle:
+    """The state at the start: who waits (of these, if only some are looked at), and who cannot start whatever is
+    free."""
     world.steps = 0
     world.growth += 1
     world.divide(policy.usage_weight)
@@ -178,7 +186,7 @@ def begin(world: World, policy: Policy, now: datetime) -> Cycle:
     for one in world.releasing():
         if one.node is not None and not one.pod.is_stuck:
             cycle.leaving.setdefault(one.node.node.id, []).append(one)
-    for id in sorted(world.waiting):
+    for id in sorted(world.waiting if among is None else world.waiting.keys() & among):
         entry = world.waiting[id]
         ask = world.first_ask(entry, entry.pool)
         if ask is None:  # Its gang lacks pods, which the bar says.

@@ -7,7 +7,7 @@ have had the least GPU time, or those who ask for most, first instead of those w
 """
 
 import heapq
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 
 from aliquot.core.model import Policy, Queue, QueueOrder, Workload
@@ -87,9 +87,18 @@ def _alone(account: Account) -> QueueKey:
 class Turns:
     """Gives out the asks of one pool one at a time, looking anew at what the queues hold before each."""
 
-    def __init__(self, asks: Iterable[Ask], accounts: Mapping[str, Sequence[Account]], policy: Policy) -> None:
-        """`accounts`: for each leaf its account and those above it, up to the root."""
+    def __init__(
+        self,
+        asks: Iterable[Ask],
+        accounts: Mapping[str, Sequence[Account]],
+        policy: Policy,
+        *,
+        is_over: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """`accounts`: for each leaf its account and those above it, up to the root. `is_over`: nobody else is asked
+        for."""
         self._policy = policy
+        self._is_over = is_over
         self._leaves: dict[str, list[tuple[WorkloadKey, Ask]]] = {}
         self._paths = accounts
         self._children: dict[str | None, list[Account]] = {}
@@ -106,7 +115,7 @@ class Turns:
 
     def next(self) -> Ask | None:
         """The ask whose turn it is; None after the last."""
-        chosen = self._choose(None)
+        chosen = None if self._is_over() else self._choose(None)
         if chosen is None:
             return None
         ask = chosen[1]

@@ -5,7 +5,7 @@ never held up by a search for victims. The work is bounded in steps (a place loo
 the same input gives the same plan on every machine.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import datetime
 
 from aliquot.core import consolidation, endings, eviction, order, promises, reasons, reservations, rooms, victims
@@ -32,13 +32,20 @@ def schedule(snapshot: Snapshot | World, policy: Policy, now: datetime) -> Plan:
     return plan
 
 
-def decide(world: World, policy: Policy, now: datetime) -> Cycle:
-    """All decisions of a cycle, without the reasons; they stand in the world until it is rolled back."""
-    cycle = cycles.begin(world, policy, now)
+def decide(
+    world: World, policy: Policy, now: datetime, *, among: Collection[str] | None = None, until: str = ""
+) -> Cycle:
+    """All decisions of a cycle, without the reasons; they stand in the world until it is rolled back.
+
+    `until`: the workload about which alone is asked; the cycle ends when it is served. `among`: the workloads that
+    wait, if the others may be left out.
+    """
+    cycle = cycles.begin(world, policy, now, among=among)
+    cycle.until = until
     promises.honour(cycle)
     drain(cycle)
     for name, action in ACTIONS:
-        if name in policy.actions:
+        if name in policy.actions and not cycle.is_answered:
             action(cycle)
     return cycle
 
@@ -252,41 +259,45 @@ def _plan(cycle: Cycle) -> Plan:
 def _waits(cycle: Cycle) -> tuple[Wait, ...]:
     waits: list[Wait] = []
     reasons_of = reasons.Reasons(cycle)
-    for pool, ordered in positions(cycle).items():
+    for pool in cycle.pools:
+        ordered = queue_of(cycle, pool)
         waits += [Wait(ask.id, reasons_of.why(ask), index + 1) for index, ask in enumerate(ordered)]
-        barred = [(ask, reason) for ask, reason in cycle.barred.values() if ask.pool == pool]
-        barred.sort(key=lambda one: (one[0].workload.created, one[0].id))
-        waits += [Wait(ask.id, reason, len(ordered) + index + 1) for index, (ask, reason) in enumerate(barred)]
+        barred = barred_from(cycle, pool)
+        waits += [Wait(ask.id, cycle.barred[ask.id][1], len(ordered) + 1 + at) for at, ask in enumerate(barred)]
     return tuple(waits)
 
 
 def wait_of(cycle: Cycle, id: str) -> Wait | None:
     """Why one workload waits after the cycle, and its position; None if it does not."""
-    for pool, ordered in positions(cycle).items():
-        barred = [(ask, reason) for ask, reason in cycle.barred.values() if ask.pool == pool]
-        barred.sort(key=lambda one: (one[0].workload.created, one[0].id))
-        for index, ask in enumerate(ordered):
-            if ask.id == id:
-                return Wait(id, reasons.Reasons(cycle).why(ask), index + 1)
-        for index, (ask, reason) in enumerate(barred):
-            if ask.id == id:
-                return Wait(id, reason, len(ordered) + index + 1)
-    return None
+    ask = ask_of(cycle, id)
+    if ask is None:
+        return None
+    line = [*queue_of(cycle, ask.pool), *barred_from(cycle, ask.pool)]
+    position = 1 + next(index for index, one in enumerate(line) if one.id == id)
+    barred = cycle.barred.get(id)
+    return Wait(id, reasons.Reasons(cycle).why(ask) if barred is None else barred[1], position)
 
 
-def positions(cycle: Cycle) -> dict[str, list[Ask]]:
-    """By pool, who waits after the cycle, in the order in which it would be served."""
-    waiting: dict[str, list[Ask]] = {pool: [] for pool in cycle.pools}
-    for id in sorted({*cycle.waiting, *cycle.promises}):
-        kept = cycle.promises.get(id)
-        ask = kept.ask if kept is not None else cycle.waiting[id]
-        if id not in cycle.barred:
-            waiting[ask.pool].append(ask)
-    found: dict[str, list[Ask]] = {}
-    for pool, asks in waiting.items():
-        turns = cycle.turns(pool, asks)
-        ordered: list[Ask] = []
-        while (ask := turns.next()) is not None:  # type: ignore[assignment]  # None ends the loop
-            ordered.append(ask)
-        found[pool] = ordered
-    return found
+def ask_of(cycle: Cycle, id: str) -> Ask | None:
+    """What a workload waits for after the cycle; None if it does not wait."""
+    if id in cycle.barred:
+        return cycle.barred[id][0]
+    kept = cycle.promises.get(id)
+    return cycle.waiting.get(id) if kept is None else kept.ask
+
+
+def queue_of(cycle: Cycle, pool: str) -> list[Ask]:
+    """Who waits for a pool after the cycle, in the order in which it would be served."""
+    asks = [ask for id, ask in cycle.waiting.items() if id not in cycle.promises]
+    asks += [kept.ask for kept in cycle.promises.values()]
+    turns = cycle.turns(pool, [ask for ask in asks if ask.pool == pool and ask.id not in cycle.barred])
+    ordered: list[Ask] = []
+    while (ask := turns.next()) is not None:
+        ordered.append(ask)
+    return ordered
+
+
+def barred_from(cycle: Cycle, pool: str) -> list[Ask]:
+    """Who cannot start whatever is free in a pool, the oldest first."""
+    barred = [ask for ask, _ in cycle.barred.values() if ask.pool == pool]
+    return sorted(barred, key=lambda ask: (ask.workload.created, ask.id))
