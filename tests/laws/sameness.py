@@ -128,6 +128,10 @@ def _changes(case: Case, rng: random.Random) -> list[change.Change]:
         terms = queue.terms_in(pool)
         raised: PoolTerms = replace(terms, gpu=replace(terms.gpu, quota=2500, weight=2))
         changes.append(change.SetTerms(queue.id, pool, raised))
+        changes.append(change.ReleaseQueue(rng.choice(case.before.queues).id))
+    if case.before.nodes:
+        changes.append(change.UncordonNode(rng.choice(case.before.nodes).id))
+        changes += [change.OfferDevice(one.id) for one in rng.choice(case.before.nodes).devices]
     return [one for one in changes if rng.random() < 0.7]
 
 

@@ -5,7 +5,7 @@ was told to end is gone, less what is promised. A bind must fit into both, so th
 nor what is promised; a promise must fit into `future`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum
@@ -211,6 +211,14 @@ def account_of(queue: Queue, pool: str, *, depth: int, is_leaf: bool) -> Account
     return Account(queue, terms, depth, is_leaf, limits=limits, quotas=quotas)
 
 
+def retitle(account: Account, queue: Queue, pool: str) -> None:
+    """The queue of an account is another now, with other terms. What it holds stays."""
+    fresh = account_of(queue, pool, depth=account.depth, is_leaf=account.is_leaf)
+    account.queue, account.terms = queue, fresh.terms
+    account.limits, account.quotas = fresh.limits, fresh.quotas
+    account.version += 1
+
+
 @dataclass(frozen=True, slots=True)
 class Slot:
     """A share of a device with the compute it takes, its sharing mode, and the memory slices of a MIG instance."""
@@ -374,6 +382,22 @@ def node_room(node: Node, *, row: int, touched: list[int]) -> NodeRoom:
         idle_other=other,
         future_other=dict(other),
     )
+
+
+def reopen(room: NodeRoom, node: Node) -> None:
+    """A node, or devices of it, take work now or no longer do. What is held there stays."""
+    fresh = node_room(node, row=room.row, touched=[])
+    room.node, room.is_usable, room.worth = node, fresh.is_usable, None
+    for known, now in zip(room.devices, fresh.devices, strict=True):
+        known.device, known.is_usable = now.device, now.is_usable
+    room.touched.append(room.row)
+
+
+def number_kinds(nodes: Iterable[NodeRoom]) -> None:
+    """Give nodes that are equal when nothing runs on them equal numbers."""
+    kinds: dict[tuple[object, ...], int] = {}
+    for node in nodes:
+        node.kind = kinds.setdefault(kind_key(node.node), len(kinds))
 
 
 def kind_key(node: Node) -> tuple[object, ...]:

@@ -8,7 +8,7 @@ and a plan made with a kept world equals one made with a new one.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from aliquot.core import constraints, fairshare, fitting, gang, rooms, topology
+from aliquot.core import constraints, fairshare, fitting, gang, house, rooms, topology
 from aliquot.core.model import (
     WHOLE_DEVICE_MILLI,
     Amounts,
@@ -149,17 +149,13 @@ class World:
             if (entry := entries.get(workload.id)) is None
             or (entry.workload is not workload and entry.workload != workload)
         ]
-        is_same_house = (
-            snapshot.nodes == before.nodes
-            and snapshot.queues == before.queues
-            and snapshot.topologies == before.topologies
-            and {pool for one in changed for pool in _pools_of(one)} <= set(self.pools)
-        )
-        if not is_same_house:
+        pools = {pool for one in changed for pool in _pools_of(one)}
+        if not house.is_alike(before, snapshot) or not pools <= set(self.pools):
             self._build(snapshot)
             return
         self.snapshot = snapshot
         self.growth += 1
+        self._refit(before)
         for workload in changed:
             if workload.id in entries:
                 self._remove(workload.id)
@@ -173,6 +169,23 @@ class World:
             _forget(pool)
         if len(self._known) > 10_000 + 4 * len(self._kinds) + 4 * len(self.entries):
             self._known.clear()
+
+    def _refit(self, before: Snapshot) -> None:
+        """Enter what of the queues and nodes is other than before."""
+        for queue in house.other_queues(before, self.snapshot):
+            self.queues[queue.id] = queue
+            for pool in self.pools.values():
+                rooms.retitle(pool.accounts[queue.id], queue, pool.name)
+                pool.divided_by = None
+        others = house.other_nodes(before, self.snapshot)
+        for node in others:
+            rooms.reopen(self.nodes[node.id], node)
+        for name in {node.pool for node in others}:
+            pool = self.pools[name]
+            rooms.number_kinds(pool.nodes)
+            for key in [key for key in pool.indexes if isinstance(key, tuple) and key[0] == "empty"]:
+                del pool.indexes[key]  # All else is brought up to date by the log of what changed.
+            pool.divided_by = None
 
     def is_leaf(self, queue: str) -> bool:
         """Whether a queue is there and may hold workloads."""
@@ -399,9 +412,8 @@ class World:
         members = sorted((node for node in self.snapshot.nodes if node.pool == name), key=lambda node: node.id)
         touched: list[int] = []
         nodes = [rooms.node_room(node, row=row, touched=touched) for row, node in enumerate(members)]
-        kinds: dict[tuple[object, ...], int] = {}
+        rooms.number_kinds(nodes)
         for node in nodes:
-            node.kind = kinds.setdefault(rooms.kind_key(node.node), len(kinds))
             self.nodes[node.node.id] = node
             self.devices.update({room.device.id: room for room in node.devices})
         domains = topology.Domains.of(self.snapshot.topologies, [node.labels for node in members])
