@@ -113,7 +113,7 @@ bench: ## Measure what the project promises in seconds
 	@$(BIN)/python bench/run.py $(ARGS)
 
 .PHONY: bench-engine
-bench-engine: ## Measure one cycle of the engine, beside the peer (ARGS="--shapes allocate --sizes 500")
+bench-engine: ## Measure one cycle of the engine, beside the peer (ARGS="--only allocate --nodes 500")
 	@$(PYTHON) tools/setup.py examples
 	@$(BIN)/python bench/engine.py $(ARGS)
 
