@@ -186,6 +186,23 @@ def test_the_page_on_fair_share_has_examples() -> None:
     assert len(EXAMPLES) > 1
 
 
+def test_the_example_of_past_use_is_that_of_the_engine() -> None:
+    (heading, *rows), *_ = [one for one in tables("explanation/scheduling-rules.md") if one[0][0] == "Project"]
+    written = [dict(zip(heading, row, strict=True)) for row in rows]
+
+    portions = fairshare.divide(8000, [user(row) for row in written], usage_weight=(1, 1))
+
+    assert len(written) > 1
+    for row in written:
+        assert portions[row["Project"]].share == milli(row["Fair share, with past use"])
+
+
+def user(row: dict[str, str]) -> fairshare.Claimant:
+    """A row of the example as one who has used some."""
+    used = int(row["Used"].removesuffix(" %")) * 10_000
+    return fairshare.Claimant(row["Project"], milli(row["Asks"]), milli(row["Quota"]), int(row["Weight"]), usage=used)
+
+
 def claimant(row: dict[str, str]) -> fairshare.Claimant:
     """A row of the page as one among whom is divided."""
     return fairshare.Claimant(
