@@ -169,12 +169,12 @@ HELPED: list[tuple[Code, Snapshot, str]] = [
     (
         Code.TAINT,
         snapshot(replace(node(), taints=(Taint("team", "red"),)), TEAM, job()),
-        "let it use any node of its pool: no selector, and every taint tolerated",
+        "tolerate the taint team=red:NoSchedule",
     ),
     (
         Code.SELECTOR,
         snapshot(node(), TEAM, asking(job(), nodes=("node-9",))),
-        "let it use any node of its pool: no selector, and every taint tolerated",
+        "ask for no particular nodes",
     ),
     (
         Code.LARGER_THAN_ANY_NODE,
@@ -212,7 +212,7 @@ HELPED: list[tuple[Code, Snapshot, str]] = [
             running(job("holder", gpu="0.5", is_preemptible=False), "node-1:0"),
             asking(job(), gpu=GpuRequest(1, 500, sharing=Sharing.SM_SHARING, is_sharing_required=True)),
         ),
-        "stop holder (of the same project)",
+        "prefer sm-sharing instead of requiring it",
     ),
     (
         Code.NO_FREE_RESOURCE,
@@ -253,7 +253,7 @@ UNHELPED: list[tuple[Code, Snapshot, str]] = [
     (
         Code.UNMET_DEPENDENCY,
         snapshot(node(), TEAM, having(job(), unmet="volume data does not exist")),
-        "more than one of these would have to change",
+        "it starts by itself once that is there",
     ),
     (
         Code.BACKING_OFF,

@@ -4,8 +4,9 @@
 were 8" and the search for the smallest change that starts a workload all plan with the same `schedule`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 
 from aliquot.core.errors import NotFound
 from aliquot.core.model import (
@@ -15,6 +16,7 @@ from aliquot.core.model import (
     Near,
     Node,
     Pod,
+    PodRequest,
     PodState,
     PoolTerms,
     Queue,
@@ -40,26 +42,29 @@ class RemoveWorkload:
 
 @dataclass(frozen=True, slots=True)
 class SetGpu:
-    """Its pending pods ask for another share, or for none."""
+    """Its pending pods (`of`: those that ask for this) ask for another share, or for none."""
 
     workload: str
     gpu: GpuRequest | None
+    of: PodRequest | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class SetCpu:
-    """Its pending pods ask for this much CPU."""
+    """Its pending pods (`of`: those that ask for this) ask for this much CPU."""
 
     workload: str
     milli_cpus: int
+    of: PodRequest | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class SetMemory:
-    """Its pending pods ask for this much memory."""
+    """Its pending pods (`of`: those that ask for this) ask for this much memory."""
 
     workload: str
     memory_bytes: int
+    of: PodRequest | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +73,23 @@ class SetReplicas:
 
     workload: str
     pods: int
+
+
+@dataclass(frozen=True, slots=True)
+class SetMinPods:
+    """It starts with so many pods; `group`: so many of this group of its gang."""
+
+    workload: str
+    pods: int
+    group: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SetMaxRunTime:
+    """It states that it runs no longer than this."""
+
+    workload: str
+    span: timedelta
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +119,28 @@ class SetPool:
 @dataclass(frozen=True, slots=True)
 class LoosenNear:
     """What it requires to be near each other it only prefers."""
+
+    workload: str
+
+
+@dataclass(frozen=True, slots=True)
+class LoosenSharing:
+    """The way of sharing a device that it requires it only prefers."""
+
+    workload: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerate:
+    """Its pending pods tolerate this taint too."""
+
+    workload: str
+    toleration: Toleration
+
+
+@dataclass(frozen=True, slots=True)
+class DropSelector:
+    """Its pending pods ask for no particular nodes any more."""
 
     workload: str
 
@@ -133,7 +177,7 @@ class AddQueue:
 
 @dataclass(frozen=True, slots=True)
 class UncordonNode:
-    """A node takes new work again. Devices of it that are withheld stay so."""
+    """A node that was cordoned or drained takes new work again. Devices of it that are withheld stay so."""
 
     node: str
 
@@ -145,24 +189,25 @@ class OfferDevice:
     device: str
 
 
-Change = (
-    AddWorkload
-    | RemoveWorkload
-    | SetGpu
+OfWorkload = (
+    SetGpu
     | SetCpu
     | SetMemory
     | SetReplicas
+    | SetMinPods
+    | SetMaxRunTime
     | SetPriority
     | SetPreemptible
     | SetPool
     | LoosenNear
+    | LoosenSharing
+    | Tolerate
+    | DropSelector
     | OpenNodes
-    | ReleaseQueue
-    | SetTerms
-    | AddQueue
-    | UncordonNode
-    | OfferDevice
 )
+"""What may be changed of one workload."""
+
+Change = AddWorkload | RemoveWorkload | OfWorkload | ReleaseQueue | SetTerms | AddQueue | UncordonNode | OfferDevice
 
 
 def overlay(snapshot: Snapshot, changes: Sequence[Change]) -> Snapshot:
@@ -196,7 +241,9 @@ def _apply(snapshot: Snapshot, change: Change) -> Snapshot:
             return replace(snapshot, queues=tuple(queues))
         case UncordonNode(id):
             _found("node", id, [one.id for one in snapshot.nodes])
-            nodes = (replace(one, is_cordoned=False) if one.id == id else one for one in snapshot.nodes)
+            nodes = (
+                replace(one, is_cordoned=False, is_drained=False) if one.id == id else one for one in snapshot.nodes
+            )
             return replace(snapshot, nodes=tuple(nodes))
         case OfferDevice(id):
             _found("device", id, [one.id for node in snapshot.nodes for one in node.devices])
@@ -207,41 +254,78 @@ def _apply(snapshot: Snapshot, change: Change) -> Snapshot:
             return replace(snapshot, workloads=tuple(changed))
 
 
-def _change(
-    workload: Workload,
-    change: SetGpu | SetCpu | SetMemory | SetReplicas | SetPriority | SetPreemptible | SetPool | LoosenNear | OpenNodes,
-) -> Workload:
+def _change(workload: Workload, change: OfWorkload) -> Workload:
     match change:
-        case SetGpu(gpu=gpu):
-            pods = (_asking(pod, replace(pod, request=replace(pod.request, gpu=gpu))) for pod in workload.pods)
-            return replace(workload, pods=tuple(pods))
-        case SetCpu(milli_cpus=amount):
-            pods = (
-                _asking(pod, replace(pod, request=replace(pod.request, milli_cpus=amount))) for pod in workload.pods
-            )
-            return replace(workload, pods=tuple(pods))
-        case SetMemory(memory_bytes=amount):
-            pods = (
-                _asking(pod, replace(pod, request=replace(pod.request, memory_bytes=amount))) for pod in workload.pods
-            )
-            return replace(workload, pods=tuple(pods))
         case SetReplicas(pods=count):
             return _resized(workload, count)
+        case SetMinPods(pods=count, group=""):
+            gang = None if workload.gang is None else replace(workload.gang, minimum=count)
+            return replace(workload, min_pods=count, gang=gang)
+        case SetMinPods(pods=count, group=name):
+            return workload if workload.gang is None else replace(workload, gang=_least(workload.gang, name, count))
+        case SetMaxRunTime(span=span):
+            return replace(workload, max_run_time=span)
         case SetPriority(priority=priority):
             return replace(workload, priority=priority)
         case SetPreemptible(is_preemptible=is_preemptible):
-            return replace(workload, is_preemptible=is_preemptible)
+            is_semi = workload.is_semi_preemptible and not is_preemptible
+            return replace(workload, is_preemptible=is_preemptible, is_semi_preemptible=is_semi)
         case SetPool(pool=pool):
-            return replace(workload, pool=pool)
+            others = tuple(one for one in workload.fallback_pools if one != pool)
+            return replace(workload, pool=pool, fallback_pools=others)
         case LoosenNear():
             near = None if workload.near is None else _loose(workload.near)
             return replace(workload, near=near, gang=None if workload.gang is None else _loosened(workload.gang))
+        case _:
+            return _asking(workload, change)
+
+
+def _asking(
+    workload: Workload, change: SetGpu | SetCpu | SetMemory | LoosenSharing | Tolerate | DropSelector | OpenNodes
+) -> Workload:
+    """Its pods that wait ask for something else."""
+    match change:
+        case SetGpu(gpu=gpu, of=of):
+            return _with_requests(workload, lambda request: replace(request, gpu=gpu), of)
+        case SetCpu(milli_cpus=amount, of=of):
+            return _with_requests(workload, lambda request: replace(request, milli_cpus=amount), of)
+        case SetMemory(memory_bytes=amount, of=of):
+            return _with_requests(workload, lambda request: replace(request, memory_bytes=amount), of)
+        case LoosenSharing():
+            return _with_requests(workload, _sharing_anyhow)
+        case Tolerate(toleration=toleration):
+            return _with_requests(workload, lambda one: replace(one, tolerations=(*one.tolerations, toleration)))
+        case DropSelector():
+            return _with_requests(workload, lambda request: replace(request, nodes=None, node_labels=()))
         case OpenNodes():
-            return replace(workload, pods=tuple(_asking(pod, _anywhere(pod)) for pod in workload.pods))
+            return _with_requests(workload, _anywhere)
 
 
-def _anywhere(pod: Pod) -> Pod:
-    return replace(pod, request=replace(pod.request, nodes=None, node_labels=(), tolerations=(Toleration(),)))
+def _with_requests(
+    workload: Workload, changed: Callable[[PodRequest], PodRequest], of: PodRequest | None = None
+) -> Workload:
+    pods = (
+        replace(pod, request=changed(pod.request))
+        if pod.state is PodState.PENDING and (of is None or pod.request == of)
+        else pod
+        for pod in workload.pods
+    )
+    return replace(workload, pods=tuple(pods))
+
+
+def _sharing_anyhow(request: PodRequest) -> PodRequest:
+    return request if request.gpu is None else replace(request, gpu=replace(request.gpu, is_sharing_required=False))
+
+
+def _anywhere(request: PodRequest) -> PodRequest:
+    return replace(request, nodes=None, node_labels=(), tolerations=(Toleration(),))
+
+
+def _least(group: Group, name: str, count: int) -> Group:
+    """The tree in which the group of this name has another minimum."""
+    if group.name == name:
+        return replace(group, minimum=count)
+    return replace(group, groups=tuple(_least(child, name, count) for child in group.groups))
 
 
 def _loose(near: Near) -> Near:
@@ -251,10 +335,6 @@ def _loose(near: Near) -> Near:
 def _loosened(group: Group) -> Group:
     near = None if group.near is None else _loose(group.near)
     return replace(group, near=near, groups=tuple(_loosened(child) for child in group.groups))
-
-
-def _asking(before: Pod, after: Pod) -> Pod:
-    return after if before.state is PodState.PENDING else before
 
 
 def _resized(workload: Workload, count: int) -> Workload:

@@ -13,7 +13,7 @@ Refusal = Literal["taint", "selector"]
 
 def refusal(node: Node, request: PodRequest) -> Refusal | None:
     """What keeps pods with this request off the node, or None."""
-    if node.taints and _untolerated(node, request, ("NoSchedule", "NoExecute")):
+    if node.taints and untolerated(node, request):
         return "taint"
     return None if is_selected(node, request.nodes, request.node_labels) else "selector"
 
@@ -32,16 +32,25 @@ def preference(node: Node, request: PodRequest) -> int:
 
 def describe(node: Node, request: PodRequest) -> str:
     """What keeps it off this node, as a few words."""
-    taints = _untolerated(node, request, ("NoSchedule", "NoExecute"))
+    taints = untolerated(node, request)
     if taints:
-        one = taints[0]
-        return f"{one.key}={one.value}:{one.effect}" if one.value else f"{one.key}:{one.effect}"
+        return name_of(taints[0])
     if request.nodes is not None and node.id not in request.nodes:
         return f"node {' or '.join(sorted(request.nodes)) or 'none'}"
     for key, values in request.node_labels:
         if node.labels.get(key) not in values:
             return f"{key} is {' or '.join(sorted(values))}"
     return ""
+
+
+def untolerated(node: Node, request: PodRequest) -> list[Taint]:
+    """The taints that keep it off this node."""
+    return _untolerated(node, request, ("NoSchedule", "NoExecute"))
+
+
+def name_of(taint: Taint) -> str:
+    """`key=value:effect`, as it is written."""
+    return f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
 
 
 def suits(device: Device, gpu: GpuRequest) -> bool:

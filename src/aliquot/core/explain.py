@@ -2,40 +2,29 @@
 
 Promises: pure; a change that is given was tried in the engine on this very snapshot, and with it the workload is bound
 or promised in that cycle; where trying all kinds of change finds one, one is given. Changes that evict nobody come
-first, then the order of `_kinds`, then the least amount. What nobody can change, or what ends by itself, says so.
+first, then the order of `aliquot.core.remedies`, then the least amount. What nobody can change, or what ends by itself,
+says so. Where many wait the search looks at fewer amounts and at fewer others (`aliquot.core.trials`).
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import Literal, get_args
 
-from aliquot.core import change, fairshare, quantities, schedule, shortages
+from aliquot.core import change, remedies, schedule, trials
 from aliquot.core.errors import NotFound
-from aliquot.core.model import (
-    RESOURCES,
-    WHOLE_DEVICE_MILLI,
-    Claim,
-    GpuRequest,
-    Pod,
-    PodRequest,
-    PodState,
-    Policy,
-    PoolTerms,
-    Queue,
-    ResourceName,
-    Snapshot,
-    Workload,
-)
-from aliquot.core.plan import Code, Reason, Wait
+from aliquot.core.ladders import Candidate, Ladder, WhoCan
+from aliquot.core.model import PodState, Policy, Snapshot, Workload
+from aliquot.core.plan import Code, Reason
+from aliquot.core.remedies import Kind
 from aliquot.core.snapshot import World
+from aliquot.core.trials import Evicting, Question, Trials
 
-WhoCan = Literal["owner", "project", "administrator"]
-
-HIGHEST_PRIORITY = 1000
-MIB = 2**20
-ROUND_SHARES = (750, 500, 250, 100)
-"""Portions that people choose; tried besides the largest that fits."""
+ALL_KINDS: frozenset[type] = frozenset(get_args(change.Change))
+_MOST_STEPS = 20_000
+"""Where many wait: when all trials together took so many steps, what is known to work is not made smaller any more."""
+_MOST_STOPPED = 12
+"""Where many wait: so many others, unlike each other, are tried as the one to be stopped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +48,19 @@ class Explanation:
     no_suggestion_because: str | None = None
 
 
-def explain(taken: Snapshot | World, workload_id: str, *, policy: Policy, now: datetime) -> Explanation:
+def explain(
+    taken: Snapshot | World,
+    workload_id: str,
+    *,
+    policy: Policy,
+    now: datetime,
+    kinds: Collection[type] = ALL_KINDS,
+    most_whole: int = trials.MOST_WHOLE,
+) -> Explanation:
     """Why this workload waits and the smallest change that starts it. Raises NotFound if it is not in the snapshot.
 
-    A world that is kept from cycle to cycle saves building it; it is left as it was.
+    A world that is kept from cycle to cycle saves building it; it is left as it was. `kinds`: the changes that can be
+    made here. `most_whole`: where more wait, trials of few come first.
     """
     snapshot = taken.snapshot if isinstance(taken, World) else taken
     workload = next((one for one in snapshot.workloads if one.id == workload_id), None)
@@ -70,426 +68,146 @@ def explain(taken: Snapshot | World, workload_id: str, *, policy: Policy, now: d
         raise NotFound(f"there is no workload {workload_id!r} here", field="workload")
     world = taken if isinstance(taken, World) else World(snapshot)
     cycle = schedule.decide(world, policy, now)
-    wait = schedule.wait_of(cycle, workload_id)
-    world.rollback(0)
-    if wait is None:
+    ask = schedule.ask_of(cycle, workload_id)
+    if ask is None:
+        world.rollback(0)
         return Explanation(reason=None)
-    known = Explanation(wait.reason, wait.position)
-    if (ending := _ends_by_itself(snapshot, workload, wait)) is not None:
+    reason, line = schedule.reason_of(cycle, ask), schedule.before(cycle, ask)
+    known = Explanation(reason, len(line) + 1)
+    if (ending := _ends_by_itself(workload, reason)) is not None:
+        world.rollback(0)
         return replace(known, no_suggestion_because=ending)
-    search = _Search(snapshot, workload, policy, now, world)
-    suggestion = _smallest(search)
+    about = trials.question(cycle, ask, line, most_whole=most_whole)
+    world.rollback(0)
+    suggestion = _Search(about, Trials(about), kinds, reason).smallest()
     world.sync(snapshot)
     if suggestion is not None:
         return replace(known, suggestion=suggestion)
-    return replace(known, no_suggestion_because=_why_none(snapshot, workload, wait.reason))
-
-
-# The search.
+    return replace(known, no_suggestion_because=_why_none(snapshot, workload, reason))
 
 
 @dataclass(frozen=True, slots=True)
-class _Candidate:
-    """A change to try. Among those of one kind the one with the least `amount` is the smallest."""
-
-    change: change.Change
-    description: str
-    who_can: WhoCan
-    amount: tuple[int, ...] = (0,)
-
-
-@dataclass(frozen=True, slots=True)
-class _Ladder:
-    """Candidates from the smallest change to the largest. On a ladder that is steady, one that works is followed by
-    others that work, so that the first is found by halving; any other is tried from its start."""
-
-    length: int
-    at: Callable[[int], _Candidate]
-    is_steady: bool = True
-
-
-@dataclass(slots=True)
 class _Search:
-    """Tries changes in the engine, each once."""
+    """The search for the smallest change that starts one workload."""
 
-    snapshot: Snapshot
-    workload: Workload
-    policy: Policy
-    now: datetime
-    world: World
-    tried: dict[change.Change, tuple[str, ...] | None] = field(default_factory=dict)
+    about: Question
+    trials: Trials
+    allowed: Collection[type]
+    reason: Reason
 
-    @property
-    def request(self) -> PodRequest:
-        """What each of its pending pods asks for."""
-        return self.pending[0].request
+    def smallest(self) -> Suggestion | None:
+        """The first kind that helps, without evictions first, and of it the least amount."""
+        kinds = list(remedies.kinds(self.about))
+        wanted: tuple[Evicting, ...] = ("nobody", "others")
+        for evicting in wanted:
+            for kind in kinds:
+                found = self._least(kind, evicting)
+                if found is not None:
+                    return self._suggestion(found)
+        return self._stop_one()
 
-    @property
-    def pending(self) -> list[Pod]:
-        """Its pods that wait."""
-        return [pod for pod in self.workload.pods if pod.state is PodState.PENDING]
+    def _suggestion(self, found: Candidate) -> Suggestion:
+        evicts = self.trials.evicted_by(found.change)
+        outcome: Literal["starts", "starts-after-evictions"] = "starts-after-evictions" if evicts else "starts"
+        return Suggestion(found.change, found.description, found.who_can, outcome, evicts)
 
-    def evicted_by(self, changed: change.Change) -> tuple[str, ...] | None:
-        """The workloads that are evicted for it after this change; None if it goes on waiting."""
-        if changed not in self.tried:
-            self.tried[changed] = self.outcome([changed])
-        return self.tried[changed]
+    def _least(self, kind: Kind, evicting: Evicting) -> Candidate | None:
+        ladders = [one for one in kind.ladders if one.length and type(one.at(0).change) in self.allowed]
+        if not ladders or (kind.together and not self.trials.could_start(*kind.together, evicting=evicting)):
+            return None
+        found = [one for ladder in ladders if (one := self._first(ladder, evicting)) is not None]
+        return min(found, key=lambda one: one.amount, default=None)
 
-    def outcome(self, changes: Sequence[change.Change]) -> tuple[str, ...] | None:
-        """The same after several changes."""
-        id = self.workload.id
-        self.world.sync(change.overlay(self.snapshot, changes))
-        cycle = schedule.decide(self.world, self.policy, self.now)
-        is_served = id in cycle.bound or id in cycle.promises
-        self.world.rollback(0)
-        return tuple(sorted({one.workload for one in cycle.evicts if one.beneficiary == id})) if is_served else None
+    def _first(self, ladder: Ladder, evicting: Evicting) -> Candidate | None:
+        """The first candidate of a ladder that starts the workload."""
 
+        def works(index: int) -> bool:
+            return self.trials.starts(ladder.at(index).change, evicting=evicting)
 
-def _smallest(search: _Search) -> Suggestion | None:
-    kinds = _kinds(search)
-    for may_evict in ("nobody", "others"):
-        for ladders in kinds:
-            found = [one for ladder in ladders if (one := _first(search, ladder, may_evict)) is not None]
-            if found:
-                best = min(found, key=lambda one: one.amount)
-                evicts = search.evicted_by(best.change) or ()
-                return Suggestion(
-                    change=best.change,
-                    description=best.description,
-                    who_can=best.who_can,
-                    outcome="starts-after-evictions" if evicts else "starts",
-                    evicts=evicts,
-                )
-    return _stop_one(search)
+        if not ladder.is_steady:
+            return next((ladder.at(index) for index in range(ladder.length) if works(index)), None)
+        if self.about.is_large and works(0):
+            return ladder.at(0)
+        if not works(ladder.length - 1):
+            return None
+        low, high = 0, ladder.length - 1
+        while low < high and not self._is_costly():
+            middle = (low + high) // 2
+            low, high = (low, middle) if works(middle) else (middle + 1, high)
+        return ladder.at(high)
 
+    def _is_costly(self) -> bool:
+        return self.about.is_large and self.trials.steps > _MOST_STEPS
 
-def _first(search: _Search, ladder: _Ladder, may_evict: str) -> _Candidate | None:
-    """The first candidate that starts the workload."""
+    # The last resort.
 
-    def works(index: int) -> bool:
-        evicted = search.evicted_by(ladder.at(index).change)
-        return evicted is not None and (may_evict == "others" or not evicted)
-
-    if not ladder.is_steady:
-        return next((ladder.at(index) for index in range(ladder.length) if works(index)), None)
-    if not ladder.length or not works(ladder.length - 1):
+    def _stop_one(self) -> Suggestion | None:
+        """The end of one other workload: of the same project first, then the least work lost."""
+        if change.RemoveWorkload not in self.allowed or self.reason.code in _NOT_OF_OTHERS:
+            return None
+        others = self._others()
+        if not self.about.is_large and not self.trials.starts(*(change.RemoveWorkload(one.id) for one in others)):
+            return None
+        for other in others:
+            stopped = change.RemoveWorkload(other.id)
+            if not self.trials.starts(stopped):
+                continue
+            is_near = other.queue == self.about.workload.queue
+            where = "of the same project" if is_near else f"of project {_queue_name(self.about.snapshot, other.queue)}"
+            who: WhoCan = "project" if is_near else "administrator"
+            return self._suggestion(Candidate(stopped, f"stop {other.name} ({where})", who))
         return None
-    low, high = 0, ladder.length - 1
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if works(middle) else (middle + 1, high)
-    return ladder.at(high)
 
-
-def _kinds(search: _Search) -> list[list[_Ladder]]:
-    """All kinds of change but the end of another workload, in the order in which they are preferred."""
-    return [
-        [_fewer_gpus(search), _fewer_replicas(search)],
-        [_smaller_share(search), _round_share(search)],
-        [_less_cpu(search)],
-        [_less_memory(search)],
-        [_any_model(search), _other_pool(search)],
-        [_loosen(search), _open_nodes(search)],
-        [_uncordon(search), _release(search)],
-        [_higher_priority(search)],
-        [_preemptible(search)],
-        _terms(search),
-    ]
-
-
-# What the owner can change.
-
-
-def _fewer_gpus(search: _Search) -> _Ladder:
-    gpu = search.request.gpu
-    count = 0 if gpu is None else gpu.devices - 1
-
-    def at(index: int) -> _Candidate:
-        assert gpu is not None
-        fewer = replace(gpu, devices=gpu.devices - 1 - index)
-        amount = (index + 1) * len(search.pending) * (gpu.milli or WHOLE_DEVICE_MILLI)
-        return _ask_gpu(search, fewer, amount)
-
-    return _Ladder(count, at)
-
-
-def _fewer_replicas(search: _Search) -> _Ladder:
-    total, waiting = len(search.workload.pods), len(search.pending)
-    gpu = search.request.gpu
-    each = 1 if gpu is None else gpu.devices * (gpu.milli or WHOLE_DEVICE_MILLI)
-
-    def at(index: int) -> _Candidate:
-        count = total - 1 - index
-        return _Candidate(
-            change.SetReplicas(search.workload.id, count),
-            f"run {count} {'replica' if count == 1 else 'replicas'} instead of {total}",
-            "owner",
-            ((index + 1) * each, 1),
-        )
-
-    return _Ladder(waiting - 1, at)
-
-
-def _smaller_share(search: _Search) -> _Ladder:
-    gpu = search.request.gpu
-    if gpu is None:
-        return _Ladder(0, _never)
-    size = gpu.milli if gpu.mib is None else gpu.mib
-
-    def at(index: int) -> _Candidate:
-        left = (size or 0) - 1 - index
-        smaller = replace(gpu, milli=left) if gpu.mib is None else replace(gpu, mib=left)
-        return _ask_gpu(search, smaller, index + 1)
-
-    return _Ladder((size or 0) - 1, at)
-
-
-def _round_share(search: _Search) -> _Ladder:
-    gpu = search.request.gpu
-    if gpu is None:
-        return _Ladder(0, _never)
-    size = (gpu.milli if gpu.mib is None else gpu.mib) or 0
-    shares = (
-        [part for part in ROUND_SHARES if part < size] if gpu.mib is None else [size * 3 // 4, size // 2, size // 4]
-    )
-
-    def at(index: int) -> _Candidate:
-        left = shares[index]
-        smaller = replace(gpu, milli=left) if gpu.mib is None else replace(gpu, mib=left)
-        return _ask_gpu(search, smaller, size - left)
-
-    return _Ladder(len(shares), at, is_steady=False)
-
-
-def _ask_gpu(search: _Search, gpu: GpuRequest, amount: int) -> _Candidate:
-    before = quantities.format_gpu(search.request.gpu)
-    text = f"ask for {quantities.format_gpu(gpu)} GPU instead of {before}"
-    each = " per replica" if len(search.workload.pods) > 1 else ""
-    return _Candidate(change.SetGpu(search.workload.id, gpu), text + each, "owner", (amount, 0))
-
-
-def _less_cpu(search: _Search) -> _Ladder:
-    asked = search.request.milli_cpus
-
-    def at(index: int) -> _Candidate:
-        left = asked - 1 - index
-        text = f"ask for {quantities.format_milli(left)} CPU instead of {quantities.format_milli(asked)}"
-        return _Candidate(change.SetCpu(search.workload.id, left), text, "owner", (index + 1,))
-
-    return _Ladder(max(0, asked - 1), at)
-
-
-def _less_memory(search: _Search) -> _Ladder:
-    asked = search.request.memory_bytes
-
-    def at(index: int) -> _Candidate:
-        left = (-(-asked // MIB) - 1 - index) * MIB
-        text = f"ask for {_exact(left)} of memory instead of {_exact(asked)}"
-        return _Candidate(change.SetMemory(search.workload.id, left), text, "owner", (index + 1,))
-
-    return _Ladder(max(0, -(-asked // MIB) - 1), at)
-
-
-def _higher_priority(search: _Search) -> _Ladder:
-    own = search.workload.priority
-    others = {one.priority for one in search.snapshot.workloads if one.queue == search.workload.queue}
-    steps = sorted(one + 1 for one in others if own <= one < HIGHEST_PRIORITY)
-
-    def at(index: int) -> _Candidate:
-        text = f"raise its priority from {own} to {steps[index]}"
-        return _Candidate(change.SetPriority(search.workload.id, steps[index]), text, "owner", (steps[index],))
-
-    return _Ladder(len(steps), at, is_steady=False)
-
-
-def _preemptible(search: _Search) -> _Ladder:
-    is_now = search.workload.is_preemptible
-
-    def at(index: int) -> _Candidate:
-        text = "make it non-preemptible" if is_now else "make it preemptible: it may then be evicted for others"
-        return _Candidate(change.SetPreemptible(search.workload.id, not is_now), text, "owner", (index,))
-
-    return _Ladder(1, at)
-
-
-def _any_model(search: _Search) -> _Ladder:
-    gpu = search.request.gpu
-    is_choosy = gpu is not None and bool(gpu.models or gpu.min_device_mib)
-
-    def at(index: int) -> _Candidate:
-        assert gpu is not None
-        text = "accept any model of GPU"
-        return _Candidate(change.SetGpu(search.workload.id, replace(gpu, models=(), min_device_mib=0)), text, "owner")
-
-    return _Ladder(int(is_choosy), at)
-
-
-def _other_pool(search: _Search) -> _Ladder:
-    pools = sorted({node.pool for node in search.snapshot.nodes} - {search.workload.pool})
-
-    def at(index: int) -> _Candidate:
-        text = f"submit it to pool {pools[index]} instead of {search.workload.pool}"
-        return _Candidate(change.SetPool(search.workload.id, pools[index]), text, "owner", (1, index))
-
-    return _Ladder(len(pools), at, is_steady=False)
-
-
-def _loosen(search: _Search) -> _Ladder:
-    def at(index: int) -> _Candidate:
-        text = "prefer that its pods are near each other instead of requiring it"
-        return _Candidate(change.LoosenNear(search.workload.id), text, "owner")
-
-    return _Ladder(int(shortages.has_required(search.workload.root)), at)
-
-
-def _open_nodes(search: _Search) -> _Ladder:
-    request = search.request
-    is_choosy = request.nodes is not None or bool(request.node_labels)
-    is_tainted = any(node.taints for node in search.snapshot.nodes if node.pool == search.workload.pool)
-
-    def at(index: int) -> _Candidate:
-        text = "let it use any node of its pool: no selector, and every taint tolerated"
-        return _Candidate(change.OpenNodes(search.workload.id), text, "owner", (1,))
-
-    return _Ladder(int(is_choosy or is_tainted), at)
-
-
-# What an administrator can change.
-
-
-def _release(search: _Search) -> _Ladder:
-    by_id = {queue.id: queue for queue in search.snapshot.queues}
-    held = [one for one in fairshare.path_of(search.workload.queue, by_id) if one.is_held or one.is_drained]
-
-    def at(index: int) -> _Candidate:
-        text = f"release {held[index].name}"
-        return _Candidate(change.ReleaseQueue(held[index].id), text, "administrator")
-
-    return _Ladder(len(held), at, is_steady=False)
-
-
-def _uncordon(search: _Search) -> _Ladder:
-    candidates: list[_Candidate] = []
-    for node in sorted(search.snapshot.nodes, key=lambda node: node.id):
-        if node.pool != search.workload.pool:
-            continue
-        for device in node.devices:
-            if device.withheld == "cordoned":
-                text = f"take the cordon from device {device.index} of {node.id}"
-                candidates.append(_Candidate(change.OfferDevice(device.id), text, "administrator"))
-        if node.is_cordoned:
-            text = f"take the cordon from {node.id}"
-            candidates.append(_Candidate(change.UncordonNode(node.id), text, "administrator"))
-    return _Ladder(len(candidates), candidates.__getitem__, is_steady=False)
-
-
-def _terms(search: _Search) -> list[_Ladder]:
-    """Each quota and limit on the way from its project up, of what it asks for."""
-    by_id = {queue.id: queue for queue in search.snapshot.queues}
-    ladders: list[_Ladder] = []
-    for rank, resource in enumerate(RESOURCES):
-        if not _asks_for(search.request, resource):
-            continue
-        for queue in fairshare.path_of(search.workload.queue, by_id):
-            enough = _enough(search, queue, resource)
-            ladders += [_raise(search, queue, resource, part, (rank, enough)) for part in ("limit", "quota")]
-    return ladders
-
-
-def _enough(search: _Search, queue: Queue, resource: ResourceName) -> int:
-    """More than any term of this queue need be: all that is there, and all that is held and asked."""
-    pool = search.world.pools.get(search.workload.pool)
-    account = None if pool is None else pool.accounts.get(queue.id)
-    index = RESOURCES.index(resource)
-    held = 0 if account is None else account.level[index] + account.releasing[index]
-    known = held + (0 if pool is None or queue.id not in pool.asked else pool.asked[queue.id].of(resource))
-    nodes = [node for node in search.snapshot.nodes if node.pool == search.workload.pool]
-    there = {
-        "gpu": sum(WHOLE_DEVICE_MILLI * len(node.devices) for node in nodes),
-        "cpu": sum(node.milli_cpus for node in nodes),
-        "memory": sum(node.memory_bytes for node in nodes),
-    }
-    return known + there[resource]
-
-
-def _raise(search: _Search, queue: Queue, resource: ResourceName, part: str, bound: tuple[int, int]) -> _Ladder:
-    """Raising one term; the steps are thousandths, or MiB of memory."""
-    rank, enough = bound
-    terms = queue.terms_in(search.workload.pool)
-    claim = terms.of(resource)
-    before = claim.limit if part == "limit" else claim.quota
-    if before is None or before >= enough:
-        return _Ladder(0, _never)
-    unit = MIB if resource == "memory" else 1
-
-    def at(index: int) -> _Candidate:
-        after = before + (index + 1) * unit
-        raised = replace(claim, limit=after) if part == "limit" else replace(claim, quota=after)
-        noun = "department" if any(one.parent == queue.id for one in search.snapshot.queues) else "project"
-        name = {"gpu": "GPU", "cpu": "CPU", "memory": "memory"}[resource]
-        text = (
-            f"raise the {name} {part} of {noun} {queue.name} from {_text(before, resource)} to {_text(after, resource)}"
-        )
-        changed = change.SetTerms(queue.id, search.workload.pool, _with_claim(terms, resource, raised))
-        return _Candidate(changed, text, "administrator", (rank, index))
-
-    return _Ladder(-(-(enough - before) // unit), at)
-
-
-def _with_claim(terms: PoolTerms, resource: ResourceName, claim: Claim) -> PoolTerms:
-    if resource == "gpu":
-        return replace(terms, gpu=claim)
-    return replace(terms, cpu=claim) if resource == "cpu" else replace(terms, memory=claim)
-
-
-# The last resort.
-
-
-def _stop_one(search: _Search) -> Suggestion | None:
-    """The end of one other workload: of the same project first, then the least work lost."""
-    others = [one for one in search.snapshot.workloads if one.id != search.workload.id]
-    if not _starts_without(search, others):
-        return None
-    for other in sorted(others, key=lambda one: _loss(search, one)):
-        stopped = change.RemoveWorkload(other.id)
-        evicts = search.evicted_by(stopped)
-        if evicts is None:
-            continue
-        is_near = other.queue == search.workload.queue
-        where = "of the same project" if is_near else f"of project {_queue_name(search.snapshot, other.queue)}"
-        return Suggestion(
-            change=stopped,
-            description=f"stop {other.name} ({where})",
-            who_can="project" if is_near else "administrator",
-            outcome="starts-after-evictions" if evicts else "starts",
-            evicts=evicts,
-        )
-    return None
-
-
-def _starts_without(search: _Search, others: Iterable[Workload]) -> bool:
-    changes = [change.RemoveWorkload(one.id) for one in others]
-    return search.outcome(changes) is not None
-
-
-def _loss(search: _Search, other: Workload) -> tuple[bool, bool, timedelta, str]:
-    held = sum(share.milli for pod in other.pods for share in pod.shares)
-    ran = search.now - other.started if other.started is not None else timedelta(0)
-    holds = any(pod.state is PodState.RUNNING for pod in other.pods)
-    return (other.queue != search.workload.queue, not holds, ran * held, other.id)
+    def _others(self) -> list[Workload]:
+        """Who may be stopped, the least loss first; where many wait, a few that hold unlike amounts."""
+        about = self.about
+        others = sorted((one for one in about.snapshot.workloads if one.id != about.workload.id), key=self._loss)
+        if not about.is_large:
+            return others
+        kinds: dict[object, Workload] = {}
+        for one in others:
+            held = sorted((len(pod.shares), sum(share.milli for share in pod.shares)) for pod in one.pods if pod.node)
+            if held:
+                kinds.setdefault((one.queue, tuple(held)), one)
+        return list(kinds.values())[:_MOST_STOPPED]
+
+    def _loss(self, other: Workload) -> tuple[bool, bool, timedelta, str]:
+        held = sum(share.milli for pod in other.pods for share in pod.shares)
+        ran = self.about.now - other.started if other.started is not None else timedelta(0)
+        holds = any(pod.state is PodState.RUNNING for pod in other.pods)
+        return (other.queue != self.about.workload.queue, not holds, ran * held, other.id)
 
 
 # What no change mends.
 
 
-def _ends_by_itself(snapshot: Snapshot, workload: Workload, wait: Wait) -> str | None:
-    if wait.reason.code is Code.BACKING_OFF and workload.not_before is not None:
+_NOT_OF_OTHERS = frozenset(
+    {
+        Code.LARGER_THAN_ANY_NODE,
+        Code.LARGER_THAN_POOL,
+        Code.POOL_EMPTY,
+        Code.TAINT,
+        Code.SELECTOR,
+        Code.UNMET_DEPENDENCY,
+        Code.QUEUE_HELD,
+    }
+)
+"""It waits for none of those who run."""
+
+
+def _ends_by_itself(workload: Workload, reason: Reason) -> str | None:
+    code = reason.code
+    if code is Code.BACKING_OFF and workload.not_before is not None:
         return f"it tries again by itself at {workload.not_before:%H:%M:%S} ({workload.not_before.tzname()})"
-    if wait.reason.code is Code.WAITING_FOR_RELEASE:
-        due = wait.reason.numbers.get("due")
+    if code is Code.WAITING_FOR_RELEASE:
+        due = reason.numbers.get("due")
         return f"its place is promised and it starts by itself once that is free{f', by {due}' if due else ''}"
-    if wait.reason.code is Code.NO_SUCH_QUEUE:
+    if code is Code.NO_SUCH_QUEUE:
         return f"an administrator has to make the project {workload.queue}, or it has to be submitted to another"
+    if code is Code.UNMET_DEPENDENCY:
+        return "it starts by itself once that is there; its owner, or who owns what is missing, has to see to it"
+    if code is Code.BUDGET:
+        return "the search was ended by its budget and goes on in the next cycle; an administrator can raise the budget"
     return None
 
 
@@ -500,8 +218,15 @@ def _why_none(snapshot: Snapshot, workload: Workload, reason: Reason) -> str:
         return f"an administrator has to bring nodes into pool {workload.pool}: there is none that could take it"
     if reason.code is Code.NODE_UNAVAILABLE:
         return "an administrator has to bring back what is away; taking one cordon away does not start it"
-    if reason.code is Code.BUDGET:
-        return "the search was ended by its budget and goes on in the next cycle; an administrator can raise the budget"
+    if reason.code is Code.QUEUE_HELD:
+        return "an administrator has to release the project; that alone does not start it"
+    if reason.code is Code.PREEMPTION_DELAY:
+        until = workload.created + workload.preemption_delay
+        return (
+            f"by itself it may evict others from {until:%H:%M:%S} ({until.tzname()}) on; no one change starts it before"
+        )
+    if reason.code is Code.PROTECTED_MIN_RUNTIME:
+        return "by itself it may evict others once their minimum run time is over; no one change starts it before"
     return (
         "no smaller request, other priority, single quota or limit starts it, nor does the end of one other workload: "
         "more than one of these would have to change"
@@ -521,30 +246,5 @@ def _foreign(snapshot: Snapshot, pool: str) -> str:
     return ", ".join(uses) or "the processes that are not Aliquot's"
 
 
-# Words.
-
-
-def _asks_for(request: PodRequest, resource: ResourceName) -> bool:
-    if resource == "gpu":
-        return request.gpu is not None
-    return (request.milli_cpus if resource == "cpu" else request.memory_bytes) > 0
-
-
-def _text(amount: int, resource: ResourceName) -> str:
-    return _exact(amount) if resource == "memory" else quantities.format_milli(amount)
-
-
-def _exact(amount: int) -> str:
-    """Bytes in the largest binary unit that is exact, so that what is typed is what was tried."""
-    for suffix, unit in (("Gi", 2**30), ("Mi", MIB), ("Ki", 2**10)):
-        if amount >= unit and amount % unit == 0:
-            return f"{amount // unit}{suffix}"
-    return str(amount)
-
-
 def _queue_name(snapshot: Snapshot, id: str) -> str:
     return next((queue.name for queue in snapshot.queues if queue.id == id), id)
-
-
-def _never(index: int) -> _Candidate:
-    raise IndexError(index)  # pragma: no cover - an empty ladder has no steps

@@ -12,7 +12,7 @@ from aliquot.core import consolidation, endings, eviction, order, promises, reas
 from aliquot.core import cycle as cycles
 from aliquot.core.cycle import Cycle
 from aliquot.core.model import ActionName, Amounts, Policy, Snapshot
-from aliquot.core.plan import Plan, Rule, Wait
+from aliquot.core.plan import Plan, Reason, Rule, Wait
 from aliquot.core.rooms import View
 from aliquot.core.snapshot import Ask, World
 
@@ -267,15 +267,20 @@ def _waits(cycle: Cycle) -> tuple[Wait, ...]:
     return tuple(waits)
 
 
-def wait_of(cycle: Cycle, id: str) -> Wait | None:
-    """Why one workload waits after the cycle, and its position; None if it does not."""
-    ask = ask_of(cycle, id)
-    if ask is None:
-        return None
-    line = [*queue_of(cycle, ask.pool), *barred_from(cycle, ask.pool)]
-    position = 1 + next(index for index, one in enumerate(line) if one.id == id)
-    barred = cycle.barred.get(id)
-    return Wait(id, reasons.Reasons(cycle).why(ask) if barred is None else barred[1], position)
+def reason_of(cycle: Cycle, ask: Ask) -> Reason:
+    """Why one that waits after the cycle does."""
+    barred = cycle.barred.get(ask.id)
+    return reasons.Reasons(cycle).why(ask) if barred is None else barred[1]
+
+
+def before(cycle: Cycle, ask: Ask) -> list[Ask]:
+    """Who is served before one that waits after the cycle, in order; before one that cannot start everybody who can."""
+    found: list[Ask] = []
+    for one in (*queue_of(cycle, ask.pool, until=ask.id), *barred_from(cycle, ask.pool)):
+        if one.id == ask.id:
+            break
+        found.append(one)
+    return found
 
 
 def ask_of(cycle: Cycle, id: str) -> Ask | None:
@@ -286,14 +291,16 @@ def ask_of(cycle: Cycle, id: str) -> Ask | None:
     return cycle.waiting.get(id) if kept is None else kept.ask
 
 
-def queue_of(cycle: Cycle, pool: str) -> list[Ask]:
-    """Who waits for a pool after the cycle, in the order in which it would be served."""
+def queue_of(cycle: Cycle, pool: str, *, until: str = "") -> list[Ask]:
+    """Who waits for a pool after the cycle, in the order in which it would be served; `until`: as far as this one."""
     asks = [ask for id, ask in cycle.waiting.items() if id not in cycle.promises]
     asks += [kept.ask for kept in cycle.promises.values()]
     turns = cycle.turns(pool, [ask for ask in asks if ask.pool == pool and ask.id not in cycle.barred])
     ordered: list[Ask] = []
     while (ask := turns.next()) is not None:
         ordered.append(ask)
+        if ask.id == until:
+            break
     return ordered
 
 

@@ -15,6 +15,22 @@ from aliquot.core.model import RESOURCES, Place, Policy, Queue, Snapshot, Worklo
 from aliquot.service import records, terms
 from aliquot.wire import workloads as shapes
 
+POSSIBLE = frozenset(
+    {
+        change.SetGpu,
+        change.SetCpu,
+        change.SetMemory,
+        change.SetReplicas,
+        change.SetPriority,
+        change.SetPreemptible,
+        change.SetTerms,
+        change.UncordonNode,
+        change.OfferDevice,
+        change.RemoveWorkload,
+    }
+)
+"""The changes for which there is an operation."""
+
 
 async def why(snapshot: Snapshot, row: records.WorkloadRow, *, policy: Policy, now: datetime) -> shapes.Reason:
     """Why a pending workload waits, and the smallest change that would start it."""
@@ -47,7 +63,7 @@ def show(snapshot: Snapshot, explanation: explain.Explanation) -> shapes.Reason:
 
 def _explain(snapshot: Snapshot, id: str, *, policy: Policy, now: datetime) -> explain.Explanation:
     try:
-        return explain.explain(snapshot, id, policy=policy, now=now)
+        return explain.explain(snapshot, id, policy=policy, now=now, kinds=POSSIBLE)
     except errors.NotFound as error:
         # It was pending a moment ago; between two reads it changed.
         raise errors.Conflict("it does not wait any more", code="not-waiting") from error
@@ -62,7 +78,7 @@ def _would_do(snapshot: Snapshot, workload: Workload, policy: Policy, *, now: da
     places = _places(snapshot, bound or promised)
     if bound:
         return shapes.DryRun(outcome="starts-after-evictions" if evicts else "starts", places=places, evicts=evicts)
-    explanation = explain.explain(with_it, workload.id, policy=policy, now=now)
+    explanation = explain.explain(with_it, workload.id, policy=policy, now=now, kinds=POSSIBLE)
     reason = None if explanation.reason is None else show(with_it, explanation)
     if promised and evicts:
         return shapes.DryRun(outcome="starts-after-evictions", places=places, evicts=evicts, reason=reason)

@@ -1,0 +1,141 @@
+"""Changes that an administrator can make for a workload: open a node or a queue, raise a quota or a limit."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from aliquot.core import change, fairshare, ladders, quantities, trials
+from aliquot.core.ladders import MIB, Candidate, Ladder
+from aliquot.core.model import (
+    RESOURCES,
+    WHOLE_DEVICE_MILLI,
+    Claim,
+    PodRequest,
+    PoolTerms,
+    Queue,
+    ResourceName,
+)
+from aliquot.core.trials import Question
+
+
+def release(about: Question) -> Ladder:
+    by_id = {queue.id: queue for queue in about.snapshot.queues}
+    held = [one for one in fairshare.path_of(about.workload.queue, by_id) if one.is_held or one.is_drained]
+
+    def at(index: int) -> Candidate:
+        text = f"release {held[index].name}"
+        return Candidate(change.ReleaseQueue(held[index].id), text, "administrator")
+
+    return Ladder(len(held), at, is_steady=False)
+
+
+def uncordon(about: Question) -> Ladder:
+    candidates: list[Candidate] = []
+    for node in sorted(about.snapshot.nodes, key=lambda node: node.id):
+        if node.pool != about.ask.pool:
+            continue
+        for device in node.devices:
+            if device.withheld == "cordoned":
+                text = f"take the cordon from device {device.index} of {node.id}"
+                candidates.append(Candidate(change.OfferDevice(device.id), text, "administrator"))
+        if node.is_cordoned or node.is_drained:
+            text = f"take the cordon from {node.id}" if node.is_cordoned else f"end the drain of {node.id}"
+            candidates.append(Candidate(change.UncordonNode(node.id), text, "administrator"))
+    return Ladder(len(candidates), candidates.__getitem__, is_steady=False)
+
+
+def _path(about: Question) -> list[Queue]:
+    return fairshare.path_of(about.workload.queue, {queue.id: queue for queue in about.snapshot.queues})
+
+
+def terms(about: Question) -> Iterator[Ladder]:
+    """Each quota and limit on the way from its project up, of what it asks for."""
+    for resource in RESOURCES:
+        if any(_asks_for(request, resource) for request in ladders.requests(about.workload)):
+            for queue in _path(about):
+                yield from _terms_of(about, queue, resource)
+
+
+def _terms_of(about: Question, queue: Queue, resource: ResourceName) -> Iterator[Ladder]:
+    claim = queue.terms_in(about.ask.pool).of(resource)
+    for part, before in (("limit", claim.limit), ("quota", claim.quota)):
+        if before is not None:
+            steps = _steps(about, queue, before, RESOURCES.index(resource))
+            yield _raise(about, queue, resource, part=part, steps=steps)
+
+
+def _steps(about: Question, queue: Queue, before: int, index: int) -> Sequence[int]:
+    """The amounts to which one term may be raised: all that can matter, in thousandths or MiB of memory. Where many
+    wait: what it needs itself, and then also what those need who are served before it, one after the other."""
+    unit = MIB if RESOURCES[index] == "memory" else 1
+    if not about.is_large:
+        return range(before + unit, max(before, _enough(about, queue, index)) + unit, unit)
+    held = about.held[queue.id]
+    needed = about.ask.amounts[index]
+    totals = {held.later[index] + needed, held.now[index] + needed}
+    for ask in trials.ahead(about, queue.id):
+        needed += ask.amounts[index]
+        totals |= {held.later[index] + needed, held.now[index] + needed}
+    return sorted(before + -(-(one - before) // unit) * unit for one in totals if one > before)
+
+
+def _enough(about: Question, queue: Queue, index: int) -> int:
+    """More than any term of this queue need be: all that is there, and all that is held and asked."""
+    pool = about.world.pools[about.ask.pool]
+    held = about.held[queue.id].now[index] if queue.id in about.held else 0
+    known = held + (pool.asked[queue.id].of(RESOURCES[index]) if queue.id in pool.asked else 0)
+    nodes = [node for node in about.snapshot.nodes if node.pool == about.ask.pool]
+    there = (
+        sum(WHOLE_DEVICE_MILLI * len(node.devices) for node in nodes),
+        sum(node.milli_cpus for node in nodes),
+        sum(node.memory_bytes for node in nodes),
+    )
+    return known + there[index]
+
+
+def _raise(about: Question, queue: Queue, resource: ResourceName, *, part: str, steps: Sequence[int]) -> Ladder:
+    """Raising one term."""
+    terms = queue.terms_in(about.ask.pool)
+    claim = terms.of(resource)
+    before = (claim.limit if part == "limit" else claim.quota) or 0
+    noun = "department" if any(one.parent == queue.id for one in about.snapshot.queues) else "project"
+    name = {"gpu": "GPU", "cpu": "CPU", "memory": "memory"}[resource]
+
+    def at(index: int) -> Candidate:
+        after = steps[index]
+        raised = replace(claim, limit=after) if part == "limit" else replace(claim, quota=after)
+        text = (
+            f"raise the {name} {part} of {noun} {queue.name} from {_text(before, resource)} to {_text(after, resource)}"
+        )
+        changed = change.SetTerms(queue.id, about.ask.pool, _with_claim(terms, resource, raised))
+        return Candidate(changed, text, "administrator", (RESOURCES.index(resource), after - before))
+
+    return Ladder(len(steps), at)
+
+
+def without_terms(about: Question) -> tuple[change.Change, ...]:
+    """As if nothing were limited on the way from its project up."""
+    pool = about.ask.pool
+    free = Claim(quota=None, limit=None)
+    return tuple(
+        change.SetTerms(queue.id, pool, replace(queue.terms_in(pool), gpu=free, cpu=free, memory=free))
+        for queue in _path(about)
+    )
+
+
+def _with_claim(terms: PoolTerms, resource: ResourceName, claim: Claim) -> PoolTerms:
+    if resource == "gpu":
+        return replace(terms, gpu=claim)
+    return replace(terms, cpu=claim) if resource == "cpu" else replace(terms, memory=claim)
+
+
+# Words.
+
+
+def _asks_for(request: PodRequest, resource: ResourceName) -> bool:
+    if resource == "gpu":
+        return request.gpu is not None
+    return (request.milli_cpus if resource == "cpu" else request.memory_bytes) > 0
+
+
+def _text(amount: int, resource: ResourceName) -> str:
+    return ladders.exact(amount) if resource == "memory" else quantities.format_milli(amount)
