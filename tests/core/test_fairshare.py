@@ -287,6 +287,20 @@ def test_use_is_compared_anew_among_those_who_still_want_more() -> None:
     assert [found[id].share for id in "abc"] == [1_000, 2_933, 6_066]
 
 
+def test_when_who_used_some_is_satisfied_the_plain_weights_are_left() -> None:
+    # First w 1/5 1/5 3/5, u 1 0 0, k 1/8, so 0.1, 0.225 and 0.675: a is satisfied with 400 of its 1,000, b gets 2,250
+    # and c 6,750. Of the other two nobody used anything: the 600 that are left go 1 to 3.
+    claimants = [
+        Claimant("a", 400, quota=0, usage=500_000),
+        Claimant("b", 100_000, quota=0),
+        Claimant("c", 100_000, quota=0, weight=3),
+    ]
+
+    found = fairshare.divide(10_000, claimants, usage_weight=(1, 8))
+
+    assert [found[id].share for id in "abc"] == [400, 2_400, 7_200]
+
+
 def test_past_use_is_read_by_resource_and_pool_at_every_level_of_the_tree() -> None:
     used = {"default": Usage(gpu=800_000), "other": Usage(gpu=10)}
     rarely = {"default": Usage(gpu=200_000, cpu=900_000)}

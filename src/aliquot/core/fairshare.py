@@ -202,15 +202,16 @@ def _pour_by_weight(total: _Parts, thirsty: Sequence[_Thirst]) -> dict[str, _Par
     weights = sum(one.weight for one, _ in thirsty)
     # need / weight orders them; whole numbers in the same order compare faster than fractions.
     scale = math.lcm(*(one.weight for one, _ in thirsty))
+    thirstiest_first = sorted(thirsty, key=lambda each: each[1] * (scale // each[0].weight), reverse=True)
     found: dict[str, _Parts] = {}
-    for one, need in sorted(thirsty, key=lambda each: each[1] * (scale // each[0].weight)):
-        if need * weights * unit > left * one.weight:
-            break
+    one, need = thirstiest_first[-1]
+    while need * weights * unit <= left * one.weight:  # Somebody stays thirsty, as there is too little for all.
         found[one.id] = (need, 1)
         left -= need * unit
         weights -= one.weight
-    rest = [one for one, _ in thirsty if one.id not in found]
-    return found | {one.id: (left * one.weight, unit * weights) for one in rest}
+        thirstiest_first.pop()
+        one, need = thirstiest_first[-1]
+    return found | {one.id: (left * one.weight, unit * weights) for one, _ in thirstiest_first}
 
 
 def _pour_by_usage(total: _Parts, thirsty: Sequence[_Thirst], usage_weight: tuple[int, int]) -> dict[str, _Parts]:
