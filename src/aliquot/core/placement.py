@@ -5,7 +5,7 @@ A gang is placed whole or not at all, its groups inside the domains they ask for
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,7 +52,8 @@ class Placer:
                 holdings = self._place_all(ask, pods, view, order)
                 world.rollback(mark)
                 is_found = is_found or holdings is not None
-                if holdings is not None and self.excess(ask, rooms.charge_of(holdings), view) is None:
+                tried = ask if pods is ask.pods else replace(ask, pods=pods)
+                if holdings is not None and self.excess(tried, rooms.charge_of(holdings), view) is None:
                     return holdings
         if not is_found:
             self._refused[key] = world.growth
