@@ -4,7 +4,7 @@ Nothing of the engine is used. A search that would take too long says so (`TooHa
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import combinations
+from itertools import combinations, permutations
 
 from aliquot.core.model import Group, Near, Node, Pod, PodState, Workload
 from tests.laws.room import Hold, Room
@@ -184,7 +184,14 @@ def place(
     """Places for these pods together, whatever else they need of their queue; None if there are none. `also`: they must
     be free there too (what is free now must be when promises are kept)."""
     rooms = (room,) if also is None else (room, also)
-    return _Search(rooms, workload, steps).place(pods, 0)
+    orders: list[Sequence[Pod]] = [pods]
+    if len({pod.request for pod in pods}) > 1 and any(pod.request.affinity for pod in pods) and len(pods) < 5:
+        orders = [*permutations(pods)]  # One may have to be there before another is drawn to it.
+    for order in orders:
+        found = _Search(rooms, workload, steps).place(order, 0)
+        if found is not None:
+            return found
+    return None
 
 
 def strays(room: Room, workload: Workload) -> list[str]:

@@ -112,7 +112,10 @@ class Cycle:
                 continue
             other = self._fallback(ask, rank)
             if other == pool:
-                found.append(self.world.make_ask(ask.workload, pool, ask.pods, is_core=ask.is_core))
+                others = ask.alternatives
+                found.append(
+                    self.world.make_ask(ask.workload, pool, ask.pods, is_core=ask.is_core, alternatives=others)
+                )
         return found
 
     def most_pools(self) -> int:

@@ -75,7 +75,8 @@ def _steps(about: Question, queue: Queue, before: int, index: int) -> Sequence[i
     for ask in trials.ahead(about, queue.id):
         needed += ask.amounts[index]
         totals |= {held.later[index] + needed, held.now[index] + needed}
-    return sorted(before + -(-(one - before) // unit) * unit for one in totals if one > before)
+    totals.add(_enough(about, queue, index))
+    return sorted({before + -(-(one - before) // unit) * unit for one in totals if one > before})
 
 
 def _enough(about: Question, queue: Queue, index: int) -> int:

@@ -183,13 +183,14 @@ class Trials:
 
     def _is_like_a_whole_one(self, cycle: Cycle) -> bool:
         """Whether all others would find no more than they did in the cycle that did nothing: then whoever was left out
-        changes nothing until this one is served. A move is left out: who is like it may have been refused one."""
+        changes nothing until this one is served. Not where it moves others, as who is like it may have been refused
+        that, nor where it takes from other queues, as what waits there may forbid that."""
         about = self.about
         if about.shares is None or about.shares != _shares(cycle.world) or cycle.is_spent:
             return False
-        is_moving = any(one.rule is Rule.CONSOLIDATE for one in cycle.evicts)
+        is_plain = all(one.rule is Rule.PREEMPT for one in cycle.evicts)
         queue = cycle.world.queues.get(about.workload.queue)
-        return not is_moving and queue is not None and queue.order is not QueueOrder.LARGEST_FIRST
+        return is_plain and queue is not None and queue.order is not QueueOrder.LARGEST_FIRST
 
     def _who_matters(self, changes: Sequence[Change]) -> set[str] | None:
         """Those who wait and have to be looked at; None is all of them."""
