@@ -1,7 +1,9 @@
 """Changes that an administrator can make for a workload: open a node or a queue, raise a quota or a limit."""
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Literal
 
 from aliquot.core import change, fairshare, ladders, quantities, trials
 from aliquot.core.ladders import MIB, Candidate, Ladder
@@ -47,17 +49,15 @@ def _path(about: Question) -> list[Queue]:
     return fairshare.path_of(about.workload.queue, {queue.id: queue for queue in about.snapshot.queues})
 
 
-def terms(about: Question) -> Iterator[Ladder]:
-    """Each quota and limit on the way from its project up, of what it asks for."""
-    for resource in RESOURCES:
-        if any(_asks_for(request, resource) for request in ladders.requests(about.workload)):
-            for queue in _path(about):
-                yield from _terms_of(about, queue, resource)
+Part = Literal["limit", "quota"]
 
 
-def _terms_of(about: Question, queue: Queue, resource: ResourceName) -> Iterator[Ladder]:
-    claim = queue.terms_in(about.ask.pool).of(resource)
-    for part, before in (("limit", claim.limit), ("quota", claim.quota)):
+def terms(about: Question, part: Part) -> Iterator[Ladder]:
+    """Each limit, or quota, on the way from its project up, of what it asks for."""
+    asked = [one for one in RESOURCES if any(_asks_for(request, one) for request in ladders.requests(about.workload))]
+    for resource, queue in itertools.product(asked, _path(about)):
+        claim = queue.terms_in(about.ask.pool).of(resource)
+        before = claim.limit if part == "limit" else claim.quota
         if before is not None:
             steps = _steps(about, queue, before, RESOURCES.index(resource))
             yield _raise(about, queue, resource, part=part, steps=steps)
@@ -93,7 +93,7 @@ def _enough(about: Question, queue: Queue, index: int) -> int:
     return known + there[index]
 
 
-def _raise(about: Question, queue: Queue, resource: ResourceName, *, part: str, steps: Sequence[int]) -> Ladder:
+def _raise(about: Question, queue: Queue, resource: ResourceName, *, part: Part, steps: Sequence[int]) -> Ladder:
     """Raising one term."""
     terms = queue.terms_in(about.ask.pool)
     claim = terms.of(resource)
@@ -113,14 +113,17 @@ def _raise(about: Question, queue: Queue, resource: ResourceName, *, part: str, 
     return Ladder(len(steps), at)
 
 
-def without_terms(about: Question) -> tuple[change.Change, ...]:
-    """As if nothing were limited on the way from its project up."""
-    pool = about.ask.pool
-    free = Claim(quota=None, limit=None)
-    return tuple(
-        change.SetTerms(queue.id, pool, replace(queue.terms_in(pool), gpu=free, cpu=free, memory=free))
-        for queue in _path(about)
-    )
+def without(about: Question, part: Part) -> tuple[change.Change, ...]:
+    """As if no such term were set on the way from its project up."""
+    found: list[change.Change] = []
+    for queue in _path(about):
+        terms = queue.terms_in(about.ask.pool)
+        for resource in RESOURCES:
+            claim = terms.of(resource)
+            raised = replace(claim, limit=None) if part == "limit" else replace(claim, quota=None)
+            terms = _with_claim(terms, resource, raised)
+        found.append(change.SetTerms(queue.id, about.ask.pool, terms))
+    return tuple(found)
 
 
 def _with_claim(terms: PoolTerms, resource: ResourceName, claim: Claim) -> PoolTerms:

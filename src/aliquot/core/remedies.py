@@ -40,7 +40,8 @@ def kinds(about: Question) -> Iterator[Kind]:
     yield Kind((looser.higher_priority(about),))
     yield Kind((looser.preemptible(about),))
     yield Kind((looser.shorter(about),), eased)
-    yield Kind(tuple(grants.terms(about)), grants.without_terms(about))
+    yield Kind(tuple(grants.terms(about, "limit")), grants.without(about, "limit"))
+    yield Kind(tuple(grants.terms(about, "quota")), grants.without(about, "quota"))
 
 
 def _eased(workload: Workload) -> tuple[change.Change, ...]:

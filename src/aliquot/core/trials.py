@@ -175,16 +175,17 @@ class Trials:
         about.world.sync(change.overlay(about.snapshot, changes))
         cycle = schedule.decide(about.world, about.policy, about.now, among=among, until=id)
         self.steps += about.world.steps
-        is_sure = among is None or self._is_like_a_whole_one(cycle)
+        is_own = all(isinstance(one, change.OfWorkload) for one in changes)
+        is_sure = among is None or (is_own and self._is_like_a_whole_one(cycle))
         about.world.rollback(0)
         if id not in cycle.bound and id not in cycle.promises:
             return _Found(None, is_sure)
         return _Found(tuple(sorted({one.workload for one in cycle.evicts if one.beneficiary == id})), is_sure)
 
     def _is_like_a_whole_one(self, cycle: Cycle) -> bool:
-        """Whether all others would find no more than they did in the cycle that did nothing: then whoever was left out
-        changes nothing until this one is served. Not where it moves others, as who is like it may have been refused
-        that, nor where it takes from other queues, as what waits there may forbid that."""
+        """After a change of its own: whether all others find no more than they did in the cycle that did nothing: then
+        whoever was left out changes nothing until this one is served. Not where it moves others, as who is like it may
+        have been refused that, nor where it takes from other queues, as what waits there may forbid that."""
         about = self.about
         if about.shares is None or about.shares != _shares(cycle.world) or cycle.is_spent:
             return False
