@@ -117,7 +117,8 @@ def await_releases(cycle: Cycle) -> None:
 
 def hold(cycle: Cycle) -> None:
     """Keep the next room for heads of queues that have waited for long."""
-    for pool in cycle.pools:
+    is_wanted = any(queue.hold_after is not None for queue in cycle.world.snapshot.queues)
+    for pool in cycle.pools if is_wanted else ():
         turns = cycle.turns(pool, cycle.asks_in(pool))
         seen: set[str] = set()
         while (ask := turns.next()) is not None:

@@ -212,16 +212,23 @@ class Scores:
             snapshot = self.world.snapshot
             counted: dict[Shape, int] = {}
             lately = [(one.request, one.count) for one in snapshot.recent]
-            if not lately:
-                waiting = [self.world.waiting[id] for id in sorted(self.world.waiting)]
-                lately = [(pod.request, 1) for entry in waiting if entry.pool == pool.name for pod in entry.pending]
-            for request, count in lately:
+            for request, count in lately or self._waiting_in(pool):
                 shape = fragmentation.shape_of(request)
                 if shape is not None and shape.devices:
                     counted[shape] = counted.get(shape, 0) + count
             ordered = sorted(counted, key=lambda one: (one.milli_cpus, one.devices, one.milli, one.models))
             self._asked[pool.name] = {shape: counted[shape] for shape in ordered}
         return self._asked[pool.name]
+
+    def _waiting_in(self, pool: Pool) -> list[tuple[PodRequest, int]]:
+        """What waits, and how much of it."""
+        kinds: dict[int, int] = {}
+        for entry in self.world.waiting.values():
+            if entry.pool == pool.name:
+                for pod in entry.pending:
+                    kind = self.world.kind_of(pod.request)
+                    kinds[kind] = kinds.get(kind, 0) + 1
+        return [(self.world.requests[kind], count) for kind, count in kinds.items()]
 
     def _state(self, pool: Pool) -> State:
         end = pool.forgotten + len(pool.touched)

@@ -108,7 +108,7 @@ def _free(world: World, ask: Ask) -> dict[str, set[int]]:
     for node, view in itertools.product(world.pools[ask.pool].usable, views):
         free["cpu"].add(node.free(0, view))
         free["memory"].add(node.free(1, view) // 2**20)
-        for room in node.devices:
+        for room in (one for one in node.devices if one.future_mib > 0):
             free["milli"].add(room.part(view))
             free["mib"].add(room.free(view)[0])
     for account in world.accounts_of(ask.pool, ask.workload.queue):
