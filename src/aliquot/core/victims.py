@@ -234,14 +234,14 @@ def _preemptible(cycle: Cycle, ask: Ask, rule: Rule) -> list[Giver]:
 
 def _is_later_class(cycle: Cycle, ask: Ask, unit: Unit) -> bool:
     workload = unit.workload
-    if workload.priority != ask.workload.priority or not _has_had_its_turn(cycle, unit):
+    if unit.is_promise or workload.priority != ask.workload.priority or not _has_had_its_turn(cycle, workload):
         return False
     return order.service_class(ask.workload, cycle.policy) < order.service_class(workload, cycle.policy)
 
 
-def _has_had_its_turn(cycle: Cycle, unit: Unit) -> bool:
-    started = unit.workload.started
-    return not unit.is_promise and started is not None and started + cycle.policy.service_quantum <= cycle.now
+def _has_had_its_turn(cycle: Cycle, workload: Workload) -> bool:
+    started = workload.started
+    return started is not None and started + cycle.policy.service_quantum <= cycle.now
 
 
 def is_sliced(cycle: Cycle, ask: Ask) -> bool:
@@ -258,21 +258,29 @@ def prospects(cycle: Cycle, pool: str, asks: Sequence[Ask], rule: Rule) -> list[
         return [ask for ask in asks if len(leaves) > (ask.workload.queue in leaves)]
     if rule is Rule.TIME_SLICE:
         asks = [ask for ask in asks if is_sliced(cycle, ask)]
-    units = {queue: units_of(cycle, pool, queue) for queue in {ask.workload.queue for ask in asks}}
+    holders = {queue: _holders(cycle, pool, queue) for queue in sorted({ask.workload.queue for ask in asks})}
     if rule is Rule.PREEMPT:
-        lowest = {queue: min((unit.workload.priority for unit in found), default=0) for queue, found in units.items()}
-        return [ask for ask in asks if lowest[ask.workload.queue] < ask.workload.priority and units[ask.workload.queue]]
+        lowest = {queue: min((one.priority for one in found), default=None) for queue, found in holders.items()}
+        lower = ((ask, lowest[ask.workload.queue]) for ask in asks)
+        return [ask for ask, least in lower if least is not None and least < ask.workload.priority]
     last: dict[tuple[str, int], int] = {}
-    for queue, found in units.items():
-        for unit in found:
-            if _has_had_its_turn(cycle, unit):
-                key = (queue, unit.workload.priority)
-                last[key] = max(last.get(key, 0), order.service_class(unit.workload, cycle.policy))
+    for queue, found in holders.items():
+        for one in found:
+            if _has_had_its_turn(cycle, one):
+                key = (queue, one.priority)
+                last[key] = max(last.get(key, 0), order.service_class(one, cycle.policy))
     return [
         ask
         for ask in asks
         if order.service_class(ask.workload, cycle.policy) < last.get((ask.workload.queue, ask.workload.priority), 0)
     ]
+
+
+def _holders(cycle: Cycle, pool: str, queue: str) -> list[Workload]:
+    """What of a queue runs in a pool, or is promised room there."""
+    running = [entry.workload for entry in cycle.world.holders(pool, queue)]
+    promised = (kept.ask for _, kept in sorted(cycle.standing.items()))
+    return running + [ask.workload for ask in promised if ask.workload.queue == queue and ask.pool == pool]
 
 
 def _leaves(cycle: Cycle, pool: str) -> list[str]:

@@ -1,8 +1,8 @@
 """Those who wait in a simulated cluster, those who are alike together and in the order in which they are served.
 
-Promises: `front` leaves out only who could not start now whatever happened: of work that is alike in every way but its
-age, more than the whole cluster holds. What each queue asks for in all stays at least what the cluster has, so that no
-share changes by it either (`tests/sim/test_replay.py` holds outcomes with and without it equal).
+Promises: only those are left out who could not start now whatever happened: of work that is alike in every way but its
+age, more than there is room for. Where there are several queues, what each asks for in all stays at least what the
+cluster has, so that no share changes by it either (`tests/sim/test_replay.py` holds outcomes with and without equal).
 """
 
 import bisect
@@ -64,8 +64,13 @@ class Crowd:
         return {place[2] for _, place in first.values()}
 
     def front(self, capacity: Amounts) -> set[str]:
-        """Of those who are alike, as many as all the nodes could hold."""
+        """Of those who are alike, as many as ask for all that the nodes have."""
         return {place[2] for likeness, line in self._alike.items() for place in line[: _most(likeness[2], capacity)]}
+
+    def front_of_one(self, idle: Amounts) -> set[str]:
+        """The same where nobody can take from anybody, because there is one queue that is served by age: of those who
+        are alike, as many as what is idle could hold."""
+        return {place[2] for likeness, line in self._alike.items() for place in line[: _fitting(likeness[2], idle)]}
 
     def twin(self) -> "Crowd":
         """The same again, which goes its own way."""
@@ -86,15 +91,22 @@ def capacity_of(nodes: Sequence[Node]) -> Amounts:
 
 def _most(requests: tuple[PodRequest, ...], capacity: Amounts) -> int | None:
     """How many of these ask for all that there is, of each resource that they ask for; None: there is no telling."""
-    most = 0
-    for asked, there in (
-        (sum(_milli(one) for one in requests), capacity.milli_gpus),
-        (sum(one.milli_cpus for one in requests), capacity.milli_cpus),
-        (sum(one.memory_bytes for one in requests), capacity.memory_bytes),
-    ):
-        if asked:
-            most = max(most, there // asked + 1)
-    return most or None
+    return max((there // asked + 1 for asked, there in _both(requests, capacity)), default=None)
+
+
+def _fitting(requests: tuple[PodRequest, ...], idle: Amounts) -> int | None:
+    """No fewer of these than fit, and one more, which says that the next does not; None: there is no telling."""
+    return min((max(0, there) // asked + 1 for asked, there in _both(requests, idle)), default=None)
+
+
+def _both(requests: tuple[PodRequest, ...], amounts: Amounts) -> list[tuple[int, int]]:
+    """Of each resource that is asked for, how much, and how much there is."""
+    pairs = (
+        (sum(_milli(one) for one in requests), amounts.milli_gpus),
+        (sum(one.milli_cpus for one in requests), amounts.milli_cpus),
+        (sum(one.memory_bytes for one in requests), amounts.memory_bytes),
+    )
+    return [(asked, there) for asked, there in pairs if asked]
 
 
 def _milli(request: PodRequest) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from aliquot.core.errors import AliquotError
-from aliquot.core.model import WHOLE_DEVICE_MILLI, Node, Pod
+from aliquot.core.model import WHOLE_DEVICE_MILLI, Amounts, Node, Pod
 
 
 class IllegalPlan(AliquotError):
@@ -30,21 +30,28 @@ class Held:
 
 
 class Occupancy:
-    """By node, what is held there."""
+    """By node, what is held there; and what is held in all."""
 
     def __init__(self) -> None:
         self._nodes: dict[str, Held] = {}
         self.milli_gpus = 0
-        """Held on all nodes."""
+        self.milli_cpus = 0
+        self.memory_bytes = 0
 
     def twin(self) -> "Occupancy":
         """The same again, which goes its own way."""
         other = Occupancy()
-        other.milli_gpus = self.milli_gpus
+        other.milli_gpus, other.milli_cpus = self.milli_gpus, self.milli_cpus
+        other.memory_bytes = self.memory_bytes
         for id, held in self._nodes.items():
             devices = (dict(held.mib), dict(held.compute), dict(held.milli))
             other._nodes[id] = Held(held.milli_cpus, held.memory_bytes, held.pods, *devices)
         return other
+
+    @property
+    def held(self) -> Amounts:
+        """What is held in all."""
+        return Amounts(self.milli_gpus, self.milli_cpus, self.memory_bytes)
 
     def on(self, node_id: str) -> Held:
         """What is held on a node."""
@@ -71,6 +78,8 @@ class Occupancy:
         gpu = pod.request.gpu
         held.milli_cpus += sign * pod.request.milli_cpus
         held.memory_bytes += sign * pod.request.memory_bytes
+        self.milli_cpus += sign * pod.request.milli_cpus
+        self.memory_bytes += sign * pod.request.memory_bytes
         held.pods += sign
         for share in pod.shares:
             self.milli_gpus += sign * share.milli

@@ -9,7 +9,6 @@ Promises: the same trace, nodes and policy give the same outcome; memory does no
 by three numbers each.
 """
 
-import dataclasses
 import heapq
 import itertools
 from array import array
@@ -21,7 +20,7 @@ from datetime import datetime, timedelta
 from aliquot.core import cycle as cycles
 from aliquot.core import promises, schedule
 from aliquot.core import snapshot as snapshots
-from aliquot.core.model import Node, Policy, Queue, Snapshot, Workload
+from aliquot.core.model import Node, Policy, Queue, QueueOrder, Snapshot, Workload
 from aliquot.sim import crowd, measures
 from aliquot.sim.intake import BEGIN
 from aliquot.sim.measures import Measures
@@ -125,6 +124,8 @@ class _Replay:
         self._on_progress = on_progress
         self._next: tuple[datetime, Job] | None = next(course.jobs, None)
         self._capacity = crowd.capacity_of(course.nodes)
+        leaves = [queue for queue in course.queues if queue.id not in {one.parent for one in course.queues}]
+        self._is_by_age_alone = len(leaves) == 1 and leaves[0].order is QueueOrder.WAITING_TIME
         self._queues = {queue.id: queue for queue in course.queues}
         self._wakes: list[datetime] = []
         self._is_still = False
@@ -170,7 +171,7 @@ class _Replay:
 
     def _cycle(self, now: datetime) -> None:
         accounts, world, outcome = self._accounts, self._world, self._outcome
-        accounts.sync(self._front_of(world.snapshot()))
+        accounts.sync(self._seen())
         cycle = schedule.decide(accounts, self._policy, now)
         kept = [promises.nominate(one) for _, one in sorted(cycle.promises.items())]
         if outcome.measures.wants_shares(now):
@@ -186,20 +187,18 @@ class _Replay:
         self._has_bound = bool(cycle.binds)
         world.has_stirred |= self._course.is_strict and self._has_bound
 
-    def _front_of(self, seen: Snapshot) -> Snapshot:
+    def _seen(self) -> Snapshot:
         """What is, without those of whom it is certain that they cannot start now."""
-        waiting = self._world.waiting
+        world = self._world
         if self._course.is_strict:
-            shown = waiting.heads()
+            shown = world.waiting.heads()
         elif self._course.is_crowded:
-            shown = waiting.front(self._capacity)
+            is_by_age = self._is_by_age_alone and not world.releasing
+            idle = self._capacity - world.occupancy.held
+            shown = world.waiting.front_of_one(idle) if is_by_age else world.waiting.front(self._capacity)
         else:
-            return seen
-        shown |= self._world.promises.keys()
-        if len(shown) >= len(waiting):
-            return seen
-        workloads = tuple([one for one in seen.workloads if one.id not in waiting or one.id in shown])
-        return dataclasses.replace(seen, workloads=workloads)
+            return world.snapshot()
+        return world.snapshot(shown | world.promises.keys())
 
     def _evict(self, cycle: cycles.Cycle, now: datetime) -> None:
         victims: dict[str, set[str]] = {}

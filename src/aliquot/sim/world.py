@@ -141,8 +141,12 @@ class World:
         self.nodes: dict[str, Node] = {node.id: node for node in nodes}
         self.queues: dict[str, Queue] = {queue.id: queue for queue in queues}
         self.tasks: dict[str, Task] = {}
+        self._placed: dict[str, Task] = {}
+        """Who has no pods that may start."""
         self.waiting = Crowd()
         """Who has pods that may start."""
+        self.releasing = 0
+        """Pods that were told to end and still hold their places."""
         self.has_stirred = False
         """Whether anything happened that a cycle might answer; whoever runs the cycles sets it back."""
         self.promises: dict[str, Promise] = {}
@@ -162,12 +166,17 @@ class World:
 
     # What is.
 
-    def snapshot(self) -> Snapshot:
-        """Everything that a cycle needs."""
+    def snapshot(self, shown: Iterable[str] | None = None) -> Snapshot:
+        """Everything that a cycle needs; of those who wait only the `shown`, if it is said who."""
+        if shown is None:
+            seen = [task.workload for task in self.tasks.values()]
+        else:
+            seen = [task.workload for task in self._placed.values()]
+            seen += [self.tasks[id].workload for id in sorted(shown) if id in self.waiting]
         return Snapshot(
             nodes=tuple(self.nodes.values()),
             queues=tuple(self.queues.values()),
-            workloads=tuple([task.workload for task in self.tasks.values()]),
+            workloads=tuple(seen),
             promises=tuple(self.promises[id] for id in sorted(self.promises)),
             topologies=self.facts.topologies,
             budgets=self.facts.budgets,
@@ -193,6 +202,7 @@ class World:
         other.nodes, other.queues, other.promises = dict(self.nodes), dict(self.queues), dict(self.promises)
         other.waiting = self.waiting.twin()
         other.tasks = {id: dataclasses.replace(task, gone=dict(task.gone)) for id, task in self.tasks.items()}
+        other._placed = {id: other.tasks[id] for id in self._placed}
         other.ledger, other._due = list(self.ledger), list(self._due)
         other.ended, other.occupancy, other.recent = list(self.ended), self.occupancy.twin(), self.recent.twin()
         other.counts = dataclasses.replace(self.counts, waits=dict(self.counts.waits))
@@ -261,6 +271,7 @@ class World:
             if pod.state in _HOLDS and pod.node is not None:
                 self._log(task, pod, now, sign=1)
                 self.occupancy.take(pod, self.nodes[pod.node])
+                self.releasing += pod.state is PodState.RELEASING
             if pod.state is PodState.RELEASING and not pod.is_stuck:
                 self._push(now + min(job.release_takes, self.grace), (workload.id, task.attempt, pod.id))
         if workload.started is not None:
@@ -366,6 +377,7 @@ class World:
 
     def _release(self, task: Task, pod: Pod, now: datetime) -> None:
         due = now + self.grace
+        self.releasing += 1
         self._set_pod(task, dataclasses.replace(pod, state=PodState.RELEASING, release_due=due))
         gone = now + min(task.job.release_takes, self.grace)
         self._push(gone, (task.workload.id, task.attempt, pod.id))
@@ -440,6 +452,7 @@ class World:
                 self._log(task, pod, now, sign=-1)
         del self.tasks[task.workload.id]
         self.waiting.discard(task.workload.id)
+        self._placed.pop(task.workload.id, None)
         self.promises.pop(task.workload.id, None)
 
     # Smaller things.
@@ -463,8 +476,10 @@ class World:
             is_served = self._turns is not None and self._is_served_in_turns(task)
             turn = self._turns.number(task.workload.attained_milli_seconds) if self._turns and is_served else 0
             self.waiting.add(task.workload, turn)
+            self._placed.pop(task.workload.id, None)
         else:
             self.waiting.discard(task.workload.id)
+            self._placed[task.workload.id] = task
 
     def _set_device(self, device_id: str, withheld: str | None) -> None:
         for node in list(self.nodes.values()):
@@ -475,6 +490,7 @@ class World:
         """A pod takes (1) its place or gives it back (-1): ledger, what is held, and GPU time of its workload."""
         if sign < 0 and pod.node is not None:
             self.has_stirred = True
+            self.releasing -= pod.state is PodState.RELEASING
             self.occupancy.give(pod, pod.node)
         self._count_service(task, now)
         task.rate += sign * sum(share.milli for share in pod.shares)
