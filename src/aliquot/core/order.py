@@ -7,7 +7,7 @@ have had the least GPU time, or those who ask for most, first instead of those w
 """
 
 import heapq
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from datetime import datetime
 
 from aliquot.core.model import Policy, Queue, QueueOrder, Workload
@@ -133,6 +133,14 @@ class Turns:
         """Pass over all asks of this shape from now on."""
         self._dropped.add(shape)
         self._best.clear()
+
+    def skip_like(self, ask: Ask, kind_of: Callable[[Ask], Hashable]) -> None:
+        """Pass over those that come right after an ask in its queue, as long as they are of its kind. While nothing
+        else changes these are the next ones anyway."""
+        waiting, kind = self._leaves[ask.workload.queue], kind_of(ask)
+        while waiting and kind_of(waiting[0][1]) == kind:
+            heapq.heappop(waiting)
+        self.refresh(ask.workload.queue)
 
     def refresh(self, leaf: str) -> None:
         """What this queue holds has changed."""

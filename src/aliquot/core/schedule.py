@@ -194,16 +194,19 @@ def _make_room(cycle: Cycle, rule: Rule) -> None:
 def _make_room_in(cycle: Cycle, pool: str, rule: Rule, *, rank: int) -> None:
     turns = cycle.turns(pool, victims.prospects(cycle, pool, cycle.asks_in(pool, rank), rule))
     hopeless: set[tuple[object, ...]] = set()
+
+    def kind_of(ask: Ask) -> tuple[object, ...]:
+        return _seeker(cycle, ask, rule)
+
     while (ask := turns.next()) is not None:
         if not _may_evict(cycle, ask):
             continue
         if cycle.is_spent:
             cycle.unsearched.add(ask.id)
             continue
-        workload = ask.workload
-        turn = order.service_class(workload, cycle.policy) if rule is Rule.TIME_SLICE else 0
-        key = (workload.queue, workload.priority, workload.is_preemptible, ask.is_core, ask.shape, turn)
-        if key in hopeless:
+        kind = kind_of(ask)
+        if kind in hopeless:
+            turns.skip_like(ask, kind_of)
             continue
         if eviction.Search(cycle, ask, rule).take():
             hopeless.clear()
@@ -212,7 +215,19 @@ def _make_room_in(cycle: Cycle, pool: str, rule: Rule, *, rank: int) -> None:
             if following is not None and following is not ask and following.pool == pool:
                 turns.push(following)
         elif ask.id not in cycle.unsearched:
-            hopeless.add(key)
+            hopeless.add(kind)
+
+
+def _seeker(cycle: Cycle, ask: Ask, rule: Rule) -> tuple[object, ...]:
+    """Who are equal here find victims, or none, alike."""
+    workload = ask.workload
+    turn = order.service_class(workload, cycle.policy) if rule is Rule.TIME_SLICE else 0
+    waits = _is_delayed(cycle, ask)
+    return (workload.queue, workload.priority, workload.is_preemptible, ask.is_core, waits, turn, ask.shape)
+
+
+def _is_delayed(cycle: Cycle, ask: Ask) -> bool:
+    return ask.workload.created + ask.workload.preemption_delay > cycle.now
 
 
 def _may_evict(cycle: Cycle, ask: Ask) -> bool:
@@ -222,7 +237,7 @@ def _may_evict(cycle: Cycle, ask: Ask) -> bool:
         return False
     if workload.never_preempts or not cycle.placer.could_ever_fit(ask):
         return False
-    if workload.created + workload.preemption_delay > cycle.now:
+    if _is_delayed(cycle, ask):
         cycle.delayed.add(ask.id)
         return False
     return True
