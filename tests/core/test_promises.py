@@ -3,9 +3,9 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from aliquot.core.model import PodState, Promise, Snapshot
+from aliquot.core.model import Place, PodState, Promise, Share, Snapshot
 from aliquot.core.plan import Code, Plan
-from tests.builders import NOW, job, node, queue, releasing, running, snapshot
+from tests.builders import NOW, job, mib, node, queue, releasing, running, snapshot
 from tests.core.outcomes import GRACE, bound, code_of, full, nominated, plan, promise_of
 
 
@@ -169,3 +169,18 @@ def test_an_evicted_workload_does_not_start_again_before_its_pods_are_gone() -> 
 
     assert not made.binds
     assert code_of(made, "gang") is Code.WAITING_FOR_RELEASE
+
+
+def test_what_is_left_of_a_promise_that_somebody_took_is_given_out_in_the_same_cycle() -> None:
+    ending = releasing(job("ending", "a", "0.25", waits=timedelta(hours=9)), "node-1:0")
+    holder = job("holder", "b", "1")
+    whole = Place("holder-0", "node-1", (Share("node-1-gpu-0", 1000, mib("80Gi")),))
+    later = NOW + GRACE
+    promise = Promise("holder", (whole,), NOW, later, later + GRACE, waits_for=("ending-0",))
+    taker = job("taker", "a", "0.25", waits=timedelta(hours=9))
+    half = job("half", "b", "0.5", waits=timedelta(hours=6))
+
+    made = plan(snapshot(node(devices=1), queue("a"), queue("b"), ending, taker, half, holder, promise))
+
+    assert {one.workload for one in made.binds} == {"taker", "half"}
+    assert not made.nominates

@@ -6,7 +6,7 @@ large, a limit) to what will (others hold the room).
 
 from dataclasses import dataclass, field, replace
 
-from aliquot.core import constraints, quota, shortages, snapshot, wording
+from aliquot.core import bounds, constraints, quota, shortages, snapshot, wording
 from aliquot.core.cycle import Cycle
 from aliquot.core.model import RESOURCES, PodRequest
 from aliquot.core.placement import Placer
@@ -305,11 +305,16 @@ class Reasons:
         key = (ask.pool, whole, requests)
         if key not in self._fits:
             counted = self._count_says(ask, requests)
-            if counted is not None:
-                self._fits[key] = counted
-            else:
-                self._fits[key] = shortages.fits_empty(self._emptied(ask.pool, whole), ask, requests)
+            self._fits[key] = self._may_fit_empty(ask, whole, requests) if counted is None else counted
         return self._fits[key]
+
+    def _may_fit_empty(self, ask: Ask, whole: tuple[str, ...], requests: tuple[PodRequest, ...]) -> bool:
+        """No only where that is proven: several pods may fit in a way that placement does not find."""
+        placer = self._emptied(ask.pool, whole)
+        if shortages.fits_empty(placer, ask, requests):
+            return True
+        alone = [shortages.alone(request) for request in requests]
+        return len(alone) > 1 and not bounds.is_too_much(placer, placer.world.pools[ask.pool], alone)
 
     def _count_says(self, ask: Ask, requests: tuple[PodRequest, ...]) -> bool | None:
         """The quick answer: how many equal pods fit the nodes as they are, were they empty. A no holds only where all

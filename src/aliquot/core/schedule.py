@@ -110,8 +110,8 @@ def release_stale(cycle: Cycle) -> None:
 
 
 def await_releases(cycle: Cycle) -> None:
-    """Promise room that this cycle frees to the first who fits there, so that it need not evict later."""
-    for pool in cycle.pools if cycle.evicted else ():
+    """Give out, or promise, room that this cycle frees to the first who fits there, so that it need not evict later."""
+    for pool in cycle.pools if cycle.evicted or cycle.revoked else ():
         _serve(cycle, pool, ("now", "later"))
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from aliquot.core import constraints, fitting, quota, rooms, wording
 from aliquot.core.cycle import Cycle
-from aliquot.core.model import RESOURCES, GpuRequest, Group, Node, Pod, PodRequest
+from aliquot.core.model import RESOURCES, Device, GpuRequest, Group, Node, Pod, PodRequest
 from aliquot.core.placement import Placer
 from aliquot.core.plan import Blocker, Code, Reason
 from aliquot.core.rooms import Holding, NodeRoom, Vector
@@ -90,6 +90,8 @@ def shortage(placer: Placer, ask: Ask, pool: Pool) -> Reason:
     world = placer.world
     count = len(ask.requests)
     able = count_fitting(world, placer, ask)
+    if able == count and (has_required(ask.workload.root) or any(one.is_social for one in ask.requests)):
+        return _unwelcome(ask, pool.usable)
     if count > 1 and able > 0:
         return Reason(
             Code.GANG_INCOMPLETE,
@@ -98,7 +100,7 @@ def shortage(placer: Placer, ask: Ask, pool: Pool) -> Reason:
         )
     request = ask.requests[0]
     nodes = [node for node in pool.usable if constraints.refusal(node.node, request) is None]
-    if request.gpu is not None and all(fitting.fit_devices(node, request.gpu, "now") is None for node in nodes):
+    if request.gpu is not None and not any(fitting.fit_devices(node, request.gpu, "now") for node in _open(nodes)):
         return _other_mode(request, nodes) or _short_of_devices(request.gpu, nodes)
     for code, index in _SHORT_OF.items():
         resource = RESOURCES[index]
@@ -139,38 +141,74 @@ def shortage(placer: Placer, ask: Ask, pool: Pool) -> Reason:
 
 def larger_than_any_node(request: PodRequest, pool: Pool) -> Reason:
     """Which amount of one pod is too large for every node of the pool, even when empty."""
-    gpu = request.gpu
-    if gpu is not None:
-        largest = max((len(node.devices), node.node.id) for node in pool.nodes)
-        if gpu.devices > largest[0]:
-            return Reason(
+    found = None if request.gpu is None else _larger_than_any_device(request.gpu, pool)
+    asked = [
+        ("cpu", request.milli_cpus, max(node.node.milli_cpus for node in pool.nodes)),
+        ("memory", request.memory_bytes, max(node.node.memory_bytes for node in pool.nodes)),
+    ]
+    asked += [
+        (name, amount, max(node.node.resources.get(name, 0) for node in pool.nodes))
+        for name, amount in request.resources
+    ]
+    for name, amount, largest in asked:
+        if found is None and amount > largest:
+            found = Reason(
                 Code.LARGER_THAN_ANY_NODE,
-                f"needs {wording.plural(gpu.devices, 'GPU')} on one node; the largest node of pool {pool.name} has "
-                f"{largest[0]}",
-                {"resource": "gpu", "asked": gpu.devices, "largest": largest[0]},
+                f"needs {_said(name, amount)} on one node; the largest node of pool {pool.name} has "
+                f"{_said(name, largest)}",
+                {"resource": name, "asked": amount, "largest": largest},
             )
-        offered = max(room.device.memory_mib for node in pool.nodes for room in node.devices)
-        if gpu.mib is not None and gpu.mib > offered:
-            return Reason(
-                Code.NO_DEVICE_FITS,
-                f"needs {wording.gpu(gpu)}; the largest GPU of pool {pool.name} offers {offered} MiB",
-                {"resource": "gpu", "asked": gpu.mib, "largest": offered},
-            )
-    for index, resource in ((1, RESOURCES[1]), (2, RESOURCES[2])):
-        asked = (request.milli_cpus, request.memory_bytes)[index - 1]
-        largest_amount = max((node.node.milli_cpus, node.node.memory_bytes)[index - 1] for node in pool.nodes)
-        if asked > largest_amount:
-            return Reason(
-                Code.LARGER_THAN_ANY_NODE,
-                f"needs {wording.amount(resource, asked)} on one node; the largest node of pool {pool.name} has "
-                f"{wording.amount(resource, largest_amount)}",
-                {"resource": resource, "asked": asked, "largest": largest_amount},
-            )
-    return Reason(
+    return found or Reason(
         Code.LARGER_THAN_ANY_NODE,
         f"no one node of pool {pool.name} has all that a pod of it needs, even when empty",
         {"nodes": len(pool.nodes)},
     )
+
+
+def _larger_than_any_device(gpu: GpuRequest, pool: Pool) -> Reason | None:
+    """The same for what it asks of GPUs."""
+    most = max(len(node.devices) for node in pool.nodes)
+    if gpu.devices > most:
+        return Reason(
+            Code.LARGER_THAN_ANY_NODE,
+            f"needs {wording.plural(gpu.devices, 'GPU')} on one node; the largest node of pool {pool.name} has {most}",
+            {"resource": "gpu", "asked": gpu.devices, "largest": most},
+        )
+    devices = [room.device for node in pool.nodes for room in node.devices]
+    able = [device for device in devices if constraints.suits(device, gpu)]
+    if not able:
+        return Reason(
+            Code.LARGER_THAN_ANY_NODE,
+            f"needs {wording.gpu(gpu)}; {_unsuited(gpu, devices)} of pool {pool.name}",
+            {"resource": "gpu", "devices": len(devices), "suited": 0},
+        )
+    offered = max(device.memory_mib for device in able)
+    if gpu.mib is not None and gpu.mib > offered:
+        return Reason(
+            Code.NO_DEVICE_FITS,
+            f"needs {wording.gpu(gpu)}; the largest GPU of pool {pool.name} offers {offered} MiB",
+            {"resource": "gpu", "asked": gpu.mib, "largest": offered},
+        )
+    return None
+
+
+def _unsuited(gpu: GpuRequest, devices: Sequence[Device]) -> str:
+    """What no device is, as the end of a sentence; the name of the pool follows."""
+    if gpu.models and not any(device.model in gpu.models for device in devices):
+        there = wording.names(sorted({device.model for device in devices}))
+        return f"it accepts only {' or '.join(gpu.models)}, and there are {there} in the nodes"
+    if gpu.profile is not None:
+        return "there is no GPU for such an instance in the nodes"
+    if gpu.min_device_mib:
+        return f"no GPU with {gpu.min_device_mib} MiB or more that it may use is in the nodes"
+    return "only MIG instances are offered by the nodes"
+
+
+def _said(name: str, amount: int) -> str:
+    """An amount of any resource."""
+    if name == "cpu":
+        return wording.amount("cpu", amount)
+    return wording.amount("memory", amount) if name == "memory" else f"{amount} of {name}"
 
 
 def over(code: Code, excess: quota.Excess, noun: str, what: str) -> Reason:
@@ -193,12 +231,13 @@ def over(code: Code, excess: quota.Excess, noun: str, what: str) -> Reason:
 
 def _short_of_devices(gpu: GpuRequest, nodes: Sequence[NodeRoom]) -> Reason:
     """No node has the devices that one pod asks for free now."""
-    parts = [(node.node.id, [room.part("now") for room in node.devices]) for node in nodes]
+    free = sum(room.part("now") for node in _open(nodes) for room in node.devices)
     slots = [
-        (sum(fitting.slot_on(room, gpu, "now") is not None for room in node.devices), node.node.id) for node in nodes
+        (sum(fitting.slot_on(room, gpu, "now") is not None for room in node.devices), node.node.id)
+        for node in _open(nodes) or nodes[:1]
     ]
     best, best_node = max(slots, key=lambda one: one[0])
-    total, free = sum(count for count, _ in slots), sum(part for _, of_node in parts for part in of_node)
+    total = sum(count for count, _ in slots)
     there = sum(room.is_usable for node in nodes for room in node.devices)
     needs = f"needs {wording.gpu(gpu)}"
     numbers = {"asked": gpu.devices, "largestFree": best, "free": total, "freeMilli": free}
@@ -215,6 +254,10 @@ def _short_of_devices(gpu: GpuRequest, nodes: Sequence[NodeRoom]) -> Reason:
         )
     if gpu.is_whole or free == 0:
         return Reason(Code.NO_FREE_DEVICE, f"{needs}; {total or 'none'} of {there} {_is(total)} free", numbers)
+    if gpu.profile is not None:
+        return Reason(
+            Code.NO_DEVICE_FITS, f"{needs}; no GPU has the memory slices for it free, one after the other", numbers
+        )
     room = max(
         (room for node in nodes for room in node.devices if room.is_usable),
         key=lambda room: room.free("now"),
@@ -239,6 +282,11 @@ def count_fitting(world: World, placer: Placer, ask: Ask) -> int:
         count += 1
     world.rollback(mark)
     return count
+
+
+def _open(nodes: Sequence[NodeRoom]) -> list[NodeRoom]:
+    """The nodes with some memory of a device left: on no other is there room for a share."""
+    return [node for node in nodes if any(room.idle_mib > 0 and room.future_mib > 0 for room in node.devices)]
 
 
 def _free(node: NodeRoom, index: int) -> int:

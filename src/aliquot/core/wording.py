@@ -22,7 +22,9 @@ def plural(number: int, noun: str) -> str:
 
 
 def gpu(request: GpuRequest) -> str:
-    """`2 whole GPUs`, `0.5 of a GPU`, `20Gi of GPU memory`, `0.5 of each of 2 GPUs`."""
+    """`2 whole GPUs`, `0.5 of a GPU`, `20Gi of GPU memory`, `0.5 of each of 2 GPUs`, `1 MIG instance 3g.40gb`."""
+    if request.profile is not None:
+        return f"{plural(request.devices, 'MIG instance')} {request.profile}"
     if request.is_whole:
         return "1 whole GPU" if request.devices == 1 else f"{request.devices} whole GPUs"
     one = GpuRequest(devices=1, milli=request.milli, mib=request.mib)
