@@ -199,17 +199,19 @@ def _illegal_for(case: Case, stage: Stage, places: list[Hold]) -> str | None:
 
 
 def _units(case: Case, evicts: list[Evict], holds: list[Hold]) -> Iterator[tuple[Evict, list[Hold]]]:
-    """What is evicted at once: all that goes of a workload that goes whole, or of a tree; else each pod."""
+    """What is evicted at once: a pod without which the rest of its workload can go on; or all that goes of a workload
+    that cannot, or of a tree."""
+    there = {hold.pod.id for hold in holds}
     done: set[str] = set()
     for evict in evicts:
         if evict.pod in done:
             continue
         workload = case.workloads[evict.workload]
-        staying = gangs.standing(workload, without=case.evicted)
-        goes_whole = workload.gang is not None or not any(
-            pod.id in staying for pod in workload.pods if pod.state is PodState.RUNNING
-        )
-        pods = {one.pod for one in evicts if one.workload == evict.workload} if goes_whole else {evict.pod}
+        pods = {one.pod for one in evicts if one.workload == evict.workload} - done
+        gone = {pod.id for pod in workload.pods} - (there - done)
+        staying = gangs.standing(workload, without=gone | {evict.pod})
+        if workload.gang is None and staying and not gangs.broken_groups(workload, staying):
+            pods = {evict.pod}
         done |= pods
         yield evict, [hold for hold in holds if hold.pod.id in pods]
 
@@ -324,8 +326,10 @@ def _needless_for(case: Case, stage: Stage, places: list[Hold]) -> str | None:
         return f"{taker.id} does not fit although {sorted(gone)} are evicted for it"
     for back in _to_put_back(case, [hold for hold in holds if hold.pod.id in gone]):
         ids = {hold.pod.id for hold in back}
-        others = left + [moved[id] for id in sorted(gone - ids) if id in moved]
-        if _would_fit(case, taker, places, others + back):
+        movers = [moved[id] for id in sorted(gone - ids) if id in moved]
+        if movers and Room(case.before, left + movers + back).overused():
+            continue  # What moves takes its place.
+        if _would_fit(case, taker, places, left + movers + back):
             return f"{sorted(ids)} need not be evicted for {taker.id}"
     return None
 

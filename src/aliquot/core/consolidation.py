@@ -17,6 +17,11 @@ from aliquot.core.plan import Evict, Rule
 from aliquot.core.rooms import Holding, NodeRoom
 from aliquot.core.snapshot import Ask, Unit
 
+Places = list[tuple[Ask, list[Holding]]]
+"""Where those go that move."""
+Solution = tuple[list[Unit], list[Holding], Places]
+"""What moves, the places of the one for whom it does, and the new places."""
+
 MOST_DOMAINS = 8
 MOST_NODES = 64
 """So many nodes are compared for the cheapest moves of one pod."""
@@ -39,20 +44,17 @@ class Consolidation:
             return False
         mark = world.mark()
         moved = self._moves()
-        cycle.trial.clear()
-        world.rollback(mark)
+        self._undo(mark)
         if self.is_cut:
             cycle.unsearched.add(self.ask.id)
         if not moved:
             return False
-        for unit in moved:
-            self._evict(unit)
-        holdings = cycle.placer.place(self.ask, "later")
-        places = None if holdings is None else self._new_places(holdings, moved)
-        cycle.trial.clear()
-        world.rollback(mark)
-        if holdings is None or places is None:
+        found = self._settled(moved)
+        if found is None:
             return False
+        while (fewer := self._with_one_less(*found)) is not None:
+            found = fewer
+        moved, holdings, places = found
         self._commit(moved, holdings, places)
         return True
 
@@ -73,29 +75,61 @@ class Consolidation:
         for rows in self.cycle.placer.domains_of(self.ask)[:MOST_DOMAINS]:
             self._rows = None if rows is None else set(rows.tolist())
             found = self._moves_in(rows)
-            self.cycle.trial.clear()
-            self.cycle.world.rollback(mark)
-            if found and (best is None or self._cost(found) < self._cost(best)) and self._is_enough(found):
+            self._undo(mark)
+            if found and (best is None or self._cost(found) < self._cost(best)) and self._settled(found) is not None:
                 best = found
         return None if best is None else self._shrunk(best)
 
     def _shrunk(self, moved: list[Unit]) -> list[Unit]:
         """Without those workloads that need not move, now that all places are known."""
-        for id in dict.fromkeys(unit.workload.id for unit in moved):
-            fewer = [unit for unit in moved if unit.workload.id != id]
-            if fewer and self._is_enough(fewer):
+        for stay in _apart(moved):
+            fewer = [unit for unit in moved if unit not in stay]
+            if fewer and self._settled(fewer) is not None:
                 moved = fewer
         return moved
 
-    def _is_enough(self, moved: Sequence[Unit]) -> bool:
-        """Whether the gang fits once these have moved, and they elsewhere."""
+    def _settled(self, moved: list[Unit]) -> Solution | None:
+        """The places of all, once these have moved; None if somebody finds none."""
         mark = self.cycle.world.mark()
         self._evict_all(moved)
         holdings = self.cycle.placer.place(self.ask, "later")
-        is_enough = holdings is not None and self._new_places(holdings, moved) is not None
+        places = None if holdings is None else self._new_places(holdings, moved)
+        self._undo(mark)
+        return None if holdings is None or places is None else (moved, holdings, places)
+
+    def _with_one_less(self, moved: list[Unit], _: list[Holding], places: Places) -> Solution | None:
+        """Whether one of those that move can stay where it is, while the others go where they were to go."""
+        for stay in _apart(moved):
+            mark = self.cycle.world.mark()
+            fewer = [unit for unit in moved if unit not in stay]
+            self._evict_all(fewer)
+            kept = self._take_places(places, {holding.pod.id for unit in stay for holding in unit.holdings})
+            holdings = self.cycle.placer.place(self.ask, "later") if fewer and kept is not None else None
+            is_welcome = holdings is not None and eviction.leaves_welcome(self.cycle, (), holdings)
+            self._undo(mark)
+            if kept is not None and holdings is not None and is_welcome:
+                return fewer, holdings, kept
+        return None
+
+    def _take_places(self, places: Places, staying: set[str]) -> Places | None:
+        """Take the new places but for these pods; None if one of them is not free."""
+        cycle = self.cycle
+        kept: Places = []
+        for ask, found in places:
+            going = [holding for holding in found if holding.pod.id not in staying]
+            for holding in going:
+                if not cycle.placer.can_hold(holding, "later"):
+                    return None
+                cycle.world.promise(holding)
+            if len(going) < len(found):
+                ask = eviction.ask_anew(cycle, ask.workload, tuple(holding.pod for holding in going))
+            if going:
+                kept.append((ask, going))
+        return kept
+
+    def _undo(self, mark: int) -> None:
         self.cycle.trial.clear()
         self.cycle.world.rollback(mark)
-        return is_enough
 
     def _moves_in(self, rows: placement.Rows | None) -> list[Unit] | None:
         """For each pod the node where the fewest moves make it fit; then all that was moved must fit elsewhere."""
@@ -193,7 +227,7 @@ class Consolidation:
         world.rollback(mark)
         return is_there
 
-    def _new_places(self, holdings: Sequence[Holding], units: Sequence[Unit]) -> list[tuple[Ask, list[Holding]]] | None:
+    def _new_places(self, holdings: Sequence[Holding], units: Sequence[Unit]) -> Places | None:
         for holding in holdings:
             self.cycle.world.promise(holding)
         placed = self._place_all(units)
@@ -201,7 +235,7 @@ class Consolidation:
             return None
         return placed
 
-    def _place_all(self, units: Sequence[Unit]) -> list[tuple[Ask, list[Holding]]] | None:
+    def _place_all(self, units: Sequence[Unit]) -> Places | None:
         """A new place for all that moves, the largest first; taken in the world."""
         cycle = self.cycle
         by_workload: dict[str, list[Pod]] = {}
@@ -212,7 +246,7 @@ class Consolidation:
             for id, pods in sorted(by_workload.items())
         ]
         asks.sort(key=lambda ask: min(placement.size_key(request) for request in ask.requests))
-        placed: list[tuple[Ask, list[Holding]]] = []
+        placed: Places = []
         for ask in asks:
             found = cycle.placer.place(ask, "later")
             if found is None or _is_in_place(found, units):
@@ -279,9 +313,7 @@ class Consolidation:
             if self.cycle.trial.pop(holding.pod.id, None) is not None:
                 self.cycle.world.restore(holding)
 
-    def _commit(
-        self, moved: Sequence[Unit], holdings: list[Holding], places: Sequence[tuple[Ask, list[Holding]]]
-    ) -> None:
+    def _commit(self, moved: Sequence[Unit], holdings: list[Holding], places: Places) -> None:
         cycle = self.cycle
         evicted: list[Holding] = []
         eviction.strike(cycle, self.ask.pool, moved)
@@ -311,6 +343,13 @@ def _sets(units: Sequence[Unit]) -> list[list[Unit]]:
     surplus = [[unit] for unit in units if not unit.is_core]
     core = [unit for unit in units if unit.is_core]
     return [*surplus, [*(unit for unit in units if not unit.is_core), *core]] if core else surplus
+
+
+def _apart(moved: Sequence[Unit]) -> list[list[Unit]]:
+    """What of the moves could be left out: a workload whose core moves; else each part above its minimum."""
+    cores = {unit.workload.id for unit in moved if unit.is_core}
+    whole = [[unit for unit in moved if unit.workload.id == id] for id in dict.fromkeys(u.workload.id for u in moved)]
+    return [part for own in whole for part in ([own] if own[0].workload.id in cores else [[unit] for unit in own])]
 
 
 def _weight(units: Sequence[Unit]) -> tuple[int, object]:

@@ -5,7 +5,7 @@ never held up by a search for victims. The work is bounded in steps (a place loo
 the same input gives the same plan on every machine.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 
 from aliquot.core import consolidation, endings, eviction, order, promises, reasons, reservations, rooms, victims
@@ -188,11 +188,13 @@ def _start(cycle: Cycle, ask: Ask, views: tuple[View, ...]) -> bool:
 def _make_room(cycle: Cycle, rule: Rule) -> None:
     for rank in range(cycle.most_pools()):
         for pool in cycle.pools:
-            _make_room_in(cycle, pool, rule, rank=rank)
+            asks = victims.prospects(cycle, pool, cycle.asks_in(pool, rank), rule)
+            for equal in victims.by_claim(cycle, asks, rule):
+                _make_room_for(cycle, pool, equal, rule)
 
 
-def _make_room_in(cycle: Cycle, pool: str, rule: Rule, *, rank: int) -> None:
-    turns = cycle.turns(pool, victims.prospects(cycle, pool, cycle.asks_in(pool, rank), rule))
+def _make_room_for(cycle: Cycle, pool: str, asks: Sequence[Ask], rule: Rule) -> None:
+    turns = cycle.turns(pool, asks)
     hopeless: set[tuple[object, ...]] = set()
 
     def kind_of(ask: Ask) -> tuple[object, ...]:

@@ -276,6 +276,21 @@ def prospects(cycle: Cycle, pool: str, asks: Sequence[Ask], rule: Rule) -> list[
     ]
 
 
+def by_claim(cycle: Cycle, asks: Sequence[Ask], rule: Rule) -> list[list[Ask]]:
+    """Who looks for victims first. What a quota guarantees may take its queue over its fair share of something else; so
+    work that asks for nothing its queue has a quota of takes from others after it, or it would have to give back."""
+    if rule is not Rule.RECLAIM:
+        return [list(asks)]
+    covered = [ask for ask in asks if _is_covered(cycle, ask)]
+    ids = {ask.id for ask in covered}
+    return [found for found in (covered, [ask for ask in asks if ask.id not in ids]) if found]
+
+
+def _is_covered(cycle: Cycle, ask: Ask) -> bool:
+    own = cycle.world.accounts_of(ask.pool, ask.workload.queue)[0]
+    return any(quota and ask.amounts[index] for index, quota in own.quotas)
+
+
 def _holders(cycle: Cycle, pool: str, queue: str) -> list[Workload]:
     """What of a queue runs in a pool, or is promised room there."""
     running = [entry.workload for entry in cycle.world.holders(pool, queue)]
