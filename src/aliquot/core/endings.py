@@ -10,7 +10,8 @@ from aliquot.core.snapshot import Entry
 
 
 def release_stale(cycle: Cycle, pool: str) -> None:
-    """End all pods of gangs that have been below their minimum for longer than their grace."""
+    """End all pods of gangs that have been below their minimum for longer than their grace, and are promised no places
+    for what they lack."""
     for _, entry in sorted(cycle.world.broken.items()):
         workload = entry.workload
         if entry.pool != pool or workload.id in cycle.settled:
@@ -19,7 +20,8 @@ def release_stale(cycle: Cycle, pool: str) -> None:
         stale_for = workload.stale_for or timedelta()
         if grace < timedelta() or stale_for < grace:
             continue
-        if gang.is_satisfied(workload, cycle.pods_in_place(workload.id)):
+        promised = {one.pod.id for one in cycle.placed(workload.id)}
+        if gang.is_satisfied(workload, cycle.pods_in_place(workload.id) | promised):
             continue
         lasted = quantities.format_duration(stale_for)
         _end(cycle, entry, entry.running, Rule.STALE_GANG, f"its gang has been below its minimum for {lasted}")

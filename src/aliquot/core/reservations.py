@@ -9,7 +9,7 @@ from datetime import datetime
 from aliquot.core import promises
 from aliquot.core.cycle import Cycle
 from aliquot.core.rooms import Holding
-from aliquot.core.snapshot import Ask
+from aliquot.core.snapshot import Ask, Entry
 
 
 def backfill(cycle: Cycle, ask: Ask) -> list[Holding] | None:
@@ -35,11 +35,12 @@ def hold(cycle: Cycle, ask: Ask) -> bool:
     """Promise the head of a queue the room that is free first, by the stated ends of what runs."""
     world = cycle.world
     mark = world.mark()
-    gone: list[tuple[datetime | None, Holding]] = []
+    gone: list[tuple[datetime | None, list[Holding]]] = []
     found: list[Holding] | None = None
-    for end, holding in _by_end(cycle, ask.pool):
-        world.evict(holding)
-        gone.append((end, holding))
+    for end, holdings in _by_end(cycle, ask.pool):
+        for one in holdings:
+            world.evict(one)
+        gone.append((end, holdings))
         if cycle.placer.may_fit(ask, "later"):
             found = cycle.placer.place(ask, "later")
         if found is not None:
@@ -48,16 +49,17 @@ def hold(cycle: Cycle, ask: Ask) -> bool:
     if found is None:
         return False
     nodes = {id(one.node) for one in found}
-    awaited = [(end, holding) for end, holding in gone if id(holding.node) in nodes]
-    for _, holding in awaited:
-        world.evict(holding)
+    awaited = [(end, holdings) for end, holdings in gone if any(id(one.node) in nodes for one in holdings)]
+    waits_for = [one for _, holdings in awaited for one in holdings]
+    for one in waits_for:
+        world.evict(one)
     found = cycle.placer.stay(ask, [one.place for one in found], "later")
     world.rollback(mark)
     if found is None:  # It waits for more than room, for the end of others of its queue.
         return False
     ends = [end for end, _ in awaited if end is not None]
     due = max([*ends, cycle.now + cycle.policy.release_grace])
-    promises.keep(cycle, ask, found, waits_for=sorted(holding.pod.id for _, holding in awaited), due=due)
+    promises.keep(cycle, ask, found, waits_for=sorted(one.pod.id for one in waits_for), due=due)
     return True
 
 
@@ -69,17 +71,15 @@ def is_head_due(cycle: Cycle, ask: Ask) -> bool:
     return False
 
 
-def _by_end(cycle: Cycle, pool: str) -> list[tuple[datetime | None, Holding]]:
-    """What runs, by its stated end; what states none comes last."""
-    found: list[tuple[datetime | None, Holding]] = []
+def _by_end(cycle: Cycle, pool: str) -> list[tuple[datetime | None, list[Holding]]]:
+    """The workloads that run, each whole, by stated end; what states none comes last."""
+    found: list[tuple[datetime | None, Entry]] = []
     for queue in cycle.world.holder_queues(pool):
         for entry in cycle.world.holders(pool, queue):
             workload = entry.workload
             end = None
             if workload.max_run_time is not None and workload.started is not None:
                 end = max(cycle.now, workload.started + workload.max_run_time)
-            found += [(end, one) for one in entry.running if one.pod.id not in cycle.evicted]
-    return sorted(
-        found,
-        key=lambda one: (one[0] is None, one[0] or one[1].workload.created, one[1].workload.id, one[1].pod.id),
-    )
+            found.append((end, entry))
+    found.sort(key=lambda one: (one[0] is None, one[0] or one[1].workload.created, one[1].workload.id))
+    return [(end, [one for one in entry.running if one.pod.id not in cycle.evicted]) for end, entry in found]
