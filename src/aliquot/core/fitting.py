@@ -34,6 +34,18 @@ def fit(node: NodeRoom, request: PodRequest, view: View, *, order: Order = "tigh
     return fit_devices(node, request.gpu, view, order=order)
 
 
+def has_room(node: NodeRoom, request: PodRequest, view: View) -> bool:
+    """Whether `fit` finds room, in any order, without looking for the best devices."""
+    if not node.is_usable or not has_node_room(node, request, view):
+        return False
+    gpu = request.gpu
+    if gpu is None:
+        return True
+    if gpu.devices == 1 and not gpu.is_whole:
+        return any(slot_on(room, gpu, view) is not None for room in node.devices)
+    return fit_devices(node, gpu, view) is not None
+
+
 def has_node_room(node: NodeRoom, request: PodRequest, view: View) -> bool:
     """Whether CPU, memory, the number of pods, and every other resource suffice."""
     if request.milli_cpus and request.milli_cpus > node.free(0, view):
@@ -93,18 +105,18 @@ def slot_on(room: DeviceRoom, gpu: GpuRequest, view: View) -> Slot | None:
         return None
     if gpu.profile is not None:
         return _instance_on(room, gpu, view)
-    share = share_of(gpu, room.device)
-    if share is None:
+    compute, (mib, milli) = gpu.compute, room.free(view)
+    if compute > milli:
         return None
-    mib, milli = room.free(view)
-    if share.mib > mib or gpu.compute > milli:
+    share = share_of(gpu, room.device)
+    if share is None or share.mib > mib:
         return None
     if gpu.is_whole:
-        return Slot(room, share.milli, share.mib, gpu.compute) if room.is_whole(view) else None
+        return Slot(room, share.milli, share.mib, compute) if room.is_whole(view) else None
     mode = mode_on(room, gpu)
     if not room.allows(mode, view):
         return None
-    return Slot(room, share.milli, share.mib, gpu.compute, mode)
+    return Slot(room, share.milli, share.mib, compute, mode)
 
 
 def mode_on(room: DeviceRoom, gpu: GpuRequest) -> Sharing:

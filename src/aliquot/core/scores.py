@@ -156,10 +156,10 @@ class Scores:
         kind = self.world.kind_of(request)
 
         def frame(node: NodeRoom) -> int:
-            return self._frame(node, request, view, order)
+            return self._frame(node, request, view)
 
         # Whether it fits does not change with what is expected, and costs more to find out than fragmentation does.
-        frames = _kept(pool, ("frame", kind, view, order), frame, request)
+        frames = _kept(pool, ("frame", kind, view), frame, request)
         key = ("fragmentation", kind, view, order, expectation.serial)
         state = self._state(pool)
         index = pool.indexes.get(key)
@@ -181,11 +181,11 @@ class Scores:
             index.values[able] = (head * (2 * _MIDDLE) + waste) << 10 | tail
         return index.values
 
-    def _frame(self, node: NodeRoom, request: PodRequest, view: View, order: Order) -> int:
+    def _frame(self, node: NodeRoom, request: PodRequest, view: View) -> int:
         """What counts more than fragmentation, then 10 bits of what counts less; NO_ROOM if the pod does not fit."""
-        if constraints.refusal(node.node, request) is not None or fitting.fit(node, request, view, order=order) is None:
+        if constraints.refusal(node.node, request) is not None or not fitting.has_room(node, request, view):
             return NO_ROOM
-        is_late = view == "later" and fitting.fit(node, request, "now", order=order) is None
+        is_late = view == "later" and not fitting.has_room(node, request, "now")
         return (min(constraints.preference(node.node, request), 7) << 1 | is_late) << 10 | _imbalance(node, request)
 
     def _expectation(self, pool: Pool) -> Expectation | None:
