@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from aliquot.core import change, ladders, quantities
 from aliquot.core.ladders import MIB, Candidate, Ladder
-from aliquot.core.model import WHOLE_DEVICE_MILLI, GpuRequest, Group, PodRequest, Workload
+from aliquot.core.model import WHOLE_DEVICE_MILLI, GpuRequest, Group, MigProfile, PodRequest, Workload
 from aliquot.core.trials import Question
 
 ROUND_SHARES = (750, 500, 250, 100)
@@ -99,21 +99,24 @@ def _less_compute(about: Question, request: PodRequest, gpu: GpuRequest) -> Ladd
 
 
 def _smaller_profile(about: Question, request: PodRequest, gpu: GpuRequest) -> Ladder:
-    """Other MIG instances that the pool offers and that are smaller."""
+    """Other MIG instances that the pool offers and that are smaller, the largest first; where it does not offer what is
+    asked for, all that it does, the smallest first."""
     devices = [one for node in about.snapshot.nodes if node.pool == about.ask.pool for one in node.devices]
     offered = {one.name: one for device in devices for one in device.profiles}
     offered |= {one.instance.name: one.instance for one in devices if one.instance is not None}
     own = offered.get(gpu.profile or "")
-    most = 16 if own is None else own.memory_slices
-    smaller = sorted(
-        (one for one in offered.values() if one.memory_slices < most), key=lambda one: (-one.memory_slices, one.name)
-    )
+    others = sorted(offered.values(), key=_size_of)
+    if own is not None:
+        others = [one for one in reversed(others) if _size_of(one) < _size_of(own)]
 
     def at(index: int) -> Candidate:
-        other = replace(gpu, profile=smaller[index].name)
-        return _ask_gpu(about, request, other, most - smaller[index].memory_slices)
+        return _ask_gpu(about, request, replace(gpu, profile=others[index].name), 1 + index)
 
-    return Ladder(len(smaller), at, is_steady=False)
+    return Ladder(len(others), at, is_steady=False)
+
+
+def _size_of(profile: MigProfile) -> tuple[int, int, str]:
+    return (profile.memory_mib, profile.compute_slices, profile.name)
 
 
 def _sized(gpu: GpuRequest, size: int) -> GpuRequest:
