@@ -8,7 +8,7 @@ and a plan made with a kept world equals one made with a new one.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from aliquot.core import constraints, fairshare, fitting, gang, house, rooms, topology
+from aliquot.core import comings, constraints, fairshare, fitting, gang, house, rooms, topology
 from aliquot.core.model import (
     WHOLE_DEVICE_MILLI,
     Amounts,
@@ -143,12 +143,8 @@ class World:
         """Become the world of this snapshot. Cheap where it shares nodes, queues and workloads with the one before."""
         self.rollback(0)
         before, entries = self.snapshot, self.entries
-        changed = [
-            workload
-            for workload in snapshot.workloads
-            if (entry := entries.get(workload.id)) is None
-            or (entry.workload is not workload and entry.workload != workload)
-        ]
+        gone, come = comings.differences(before.workloads, snapshot.workloads, known=entries)
+        changed = [one for one in come if one.id not in entries or entries[one.id].workload != one]
         pools = {pool for one in changed for pool in _pools_of(one)}
         if not house.is_alike(before, snapshot) or not pools <= set(self.pools):
             self._build(snapshot)
@@ -156,13 +152,9 @@ class World:
         self.snapshot = snapshot
         self.growth += 1
         self._refit(before)
-        for workload in changed:
-            if workload.id in entries:
-                self._remove(workload.id)
-        if len(entries) + len(changed) > len(snapshot.workloads):
-            there = {workload.id for workload in snapshot.workloads}
-            for id in [id for id in entries if id not in there]:
-                self._remove(id)
+        left = {one.id for one in gone} - {one.id for one in come}
+        for id in sorted(left | {one.id for one in changed if one.id in entries}):
+            self._remove(id)
         for workload in changed:
             self._add(workload)
         for pool in self.pools.values():
