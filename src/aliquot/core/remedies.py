@@ -11,7 +11,7 @@ from datetime import timedelta
 
 from aliquot.core import change, grants, ladders, looser, smaller
 from aliquot.core.ladders import Ladder
-from aliquot.core.model import GpuRequest, PodState, Toleration, Workload
+from aliquot.core.model import GpuRequest, PodState, QueueOrder, Toleration
 from aliquot.core.trials import Question
 
 
@@ -26,7 +26,7 @@ class Kind:
 
 def kinds(about: Question) -> Iterator[Kind]:
     """All kinds of change but the end of another workload, in the order in which they are preferred."""
-    eased = _eased(about.workload)
+    eased = _eased(about)
     yield Kind(tuple(smaller.fewer(about)), eased)
     yield Kind(tuple(smaller.shares(about)), eased)
     yield Kind(tuple(smaller.cpu(about)), eased)
@@ -44,8 +44,12 @@ def kinds(about: Question) -> Iterator[Kind]:
     yield Kind(tuple(grants.terms(about, "quota")), grants.without(about, "quota"))
 
 
-def _eased(workload: Workload) -> tuple[change.Change, ...]:
-    """As if it asked for as little as can be in every way that its owner can choose."""
+def _eased(about: Question) -> tuple[change.Change, ...]:
+    """As if it asked for as little as can be in every way that its owner can choose. Nothing is known by that where who
+    asks for less is served later."""
+    workload, queue = about.workload, about.world.queues.get(about.workload.queue)
+    if queue is not None and queue.order is QueueOrder.LARGEST_FIRST:
+        return ()
     pending = ladders.pending(workload)
     gpu = next((pod.request.gpu for pod in pending if pod.request.gpu is not None), None)
     if gpu is not None and gpu.profile is not None:
