@@ -8,9 +8,19 @@ import pytest
 from aliquot.core import change, quantities
 from aliquot.core.change import Change
 from aliquot.core.errors import NotFound
-from aliquot.core.model import Place, PodState, PoolTerms, Promise, Snapshot, Workload
+from aliquot.core.model import (
+    Group,
+    Near,
+    Place,
+    PodState,
+    PoolTerms,
+    Promise,
+    Snapshot,
+    Toleration,
+    Workload,
+)
 from tests import builders
-from tests.builders import NOW, device, job, node, queue, running, snapshot
+from tests.builders import NOW, asking, device, job, node, queue, running, snapshot
 
 PROMISE = Promise("job", (Place("job-0", "node-1"),), NOW, NOW, NOW + timedelta(seconds=1))
 START = snapshot(
@@ -97,6 +107,49 @@ def test_the_way_it_competes_is_set() -> None:
     assert after == replace(workload(START), priority=99, is_preemptible=False, pool="lab")
 
 
+def test_how_long_it_runs_is_stated() -> None:
+    after = workload(change.overlay(START, [change.SetMaxRunTime("job", timedelta(hours=1))]))
+
+    assert after == replace(workload(START), max_run_time=timedelta(hours=1))
+
+
+def test_the_minimum_of_one_group_of_a_gang_is_set() -> None:
+    root = Group("", 2, (Group("x", 2), Group("in", 1, (Group("y", 3),))))
+    taken = replace(START, workloads=(replace(job(), gang=root),))
+
+    after = workload(change.overlay(taken, [change.SetMinPods("job", 1, "y")]))
+
+    assert after.gang == Group("", 2, (Group("x", 2), Group("in", 1, (Group("y", 1),))))
+
+
+def test_what_is_required_to_be_near_is_only_preferred_then() -> None:
+    strict = Near("net", required="rack")
+    root = Group("", 1, (Group("x", 1, near=Near("net", required="zone", preferred="rack")), Group("y", 1)), strict)
+    flat, nested, free = replace(job("flat"), near=strict), replace(job("nested"), gang=root), job("free")
+    taken = replace(START, workloads=(flat, nested, free))
+
+    after = change.overlay(taken, [change.LoosenNear(id) for id in ("flat", "nested", "free")])
+
+    wish = Near("net", preferred="rack")
+    assert workload(after, "flat").near == wish
+    assert workload(after, "nested").gang == Group("", 1, (Group("x", 1, near=wish), Group("y", 1)), wish)
+    assert workload(after, "free") == free
+
+
+def test_what_is_only_preferred_stays_so() -> None:
+    wish = replace(job(), near=Near("net", preferred="rack"))
+
+    assert workload(change.overlay(replace(START, workloads=(wish,)), [change.LoosenNear("job")])) == wish
+
+
+def test_it_may_go_to_any_node_of_its_pool() -> None:
+    choosy = asking(job(), nodes=("node-9",), node_labels=(("zone", ("a",)),))
+
+    after = workload(change.overlay(replace(START, workloads=(choosy,)), [change.OpenNodes("job")]))
+
+    assert after == asking(job(), tolerations=(Toleration(),))
+
+
 def test_the_terms_of_a_queue_are_set_in_one_pool() -> None:
     terms = PoolTerms(gpu=builders.claim("8"))
 
@@ -110,6 +163,16 @@ def test_a_queue_is_added_or_replaced() -> None:
     after = change.overlay(START, [change.AddQueue(queue("team-b")), change.AddQueue(queue(gpu="8"))])
 
     assert {one.id: one.terms_in("default").gpu.quota for one in after.queues} == {"team-a": 8000, "team-b": 0}
+
+
+def test_of_several_nodes_and_devices_one_is_offered_again() -> None:
+    shut = [device(f"node-1-gpu-{index}", withheld="cordoned") for index in range(2)]
+    taken = replace(START, nodes=(node(devices=shut, is_cordoned=True), node("node-2", is_cordoned=True)))
+
+    after = change.overlay(taken, [change.UncordonNode("node-2"), change.OfferDevice("node-1-gpu-1")])
+
+    assert [one.is_cordoned for one in after.nodes] == [True, False]
+    assert [one.withheld for one in after.nodes[0].devices] == ["cordoned", None]
 
 
 def test_a_node_and_a_device_are_offered_again() -> None:
