@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 
 from aliquot.core import eviction, promises, quota, reasons, rooms, schedule, victims
+from aliquot.core.asks import Ask, Unit
 from aliquot.core.cycle import Cycle
 from aliquot.core.model import Workload
 from aliquot.core.plan import Code, Reason, Rule
 from aliquot.core.rooms import DeviceRoom, Holding, View
-from aliquot.core.snapshot import Ask, Unit, World
+from aliquot.core.snapshot import World
 from aliquot.core.victims import Choice, Giver
 from aliquot.sim.runner import NeverAtRest
 from tests.laws.case import LawBroken

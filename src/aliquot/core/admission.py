@@ -4,18 +4,19 @@ Everything that is there counts, cordoned, withheld or in use by others or not, 
 is admitted could start on the emptied cluster: the same placement says so that schedules it later.
 """
 
-from aliquot.core import gang, quota, shortages, snapshot, wording
+from aliquot.core import gang, house, quota, shortages, wording
+from aliquot.core.asks import Ask
 from aliquot.core.errors import CannotEverStart
 from aliquot.core.model import RESOURCES, Snapshot, Workload
 from aliquot.core.placement import Placer
-from aliquot.core.snapshot import Ask, World
+from aliquot.core.snapshot import World
 
 _FIELDS = {"gpu": "gpu", "cpu": "cpu", "memory": "memory"}
 
 
 def refuse(taken: Snapshot, workload: Workload) -> CannotEverStart | None:
     """The error that a submission of this workload deserves, or None if it could start some day."""
-    world = World(snapshot.emptied(taken, pool=workload.pool), more_pools=(workload.pool,))
+    world = World(house.emptied(taken, pool=workload.pool), more_pools=(workload.pool,))
     if not world.is_leaf(workload.queue):
         return _no_project(world, workload)
     ask = _whole_ask(world, workload)

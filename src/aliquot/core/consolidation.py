@@ -11,11 +11,11 @@ from datetime import timedelta
 import numpy as np
 
 from aliquot.core import constraints, eligibility, eviction, gang, placement, promises, victims
+from aliquot.core.asks import Ask, Unit
 from aliquot.core.cycle import Cycle
 from aliquot.core.model import Pod
 from aliquot.core.plan import Evict, Rule
 from aliquot.core.rooms import Holding, NodeRoom
-from aliquot.core.snapshot import Ask, Unit
 
 Places = list[tuple[Ask, list[Holding]]]
 """Where those go that move."""

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from aliquot.core import eligibility, placement
+from aliquot.core.asks import Ask, Unit
 from aliquot.core.model import Pod, Policy
 from aliquot.core.order import Turns
 from aliquot.core.plan import Bind, Evict, Reason
 from aliquot.core.rooms import Holding
-from aliquot.core.snapshot import Ask, Unit, World
+from aliquot.core.snapshot import World
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,10 @@
 from datetime import datetime
 
 from aliquot.core import gang, wording
+from aliquot.core.asks import Ask
 from aliquot.core.model import PodState, Queue, Workload
 from aliquot.core.plan import Code, Reason
-from aliquot.core.snapshot import Ask, World
+from aliquot.core.snapshot import World
 
 
 def bar(world: World, ask: Ask, now: datetime) -> Reason | None:

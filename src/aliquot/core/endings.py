@@ -3,10 +3,10 @@
 from datetime import timedelta
 
 from aliquot.core import gang, quantities, wording
+from aliquot.core.asks import Entry
 from aliquot.core.cycle import Cycle
 from aliquot.core.plan import Evict, Rule
 from aliquot.core.rooms import Holding
-from aliquot.core.snapshot import Entry
 
 
 def release_stale(cycle: Cycle, pool: str) -> None:

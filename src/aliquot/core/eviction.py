@@ -15,11 +15,11 @@ from datetime import timedelta
 from itertools import product
 
 from aliquot.core import constraints, eligibility, gang, placement, promises, rooms, victims, wording
+from aliquot.core.asks import Ask, Unit
 from aliquot.core.cycle import Cycle
 from aliquot.core.model import RESOURCES, Amounts, Pod, PodRequest, Workload
 from aliquot.core.plan import Evict, Rule
 from aliquot.core.rooms import Account, Holding, NodeRoom
-from aliquot.core.snapshot import Ask, Unit
 from aliquot.core.victims import Choice, Giver
 
 _GPU = 0

@@ -33,6 +33,13 @@ def other_nodes(before: Snapshot, after: Snapshot) -> list[Node]:
     return [node for _, node in _other(before.nodes, after.nodes)]
 
 
+def emptied(snapshot: Snapshot, *, pool: str, whole: Sequence[str] = ("node", "device-in-use", "withheld")) -> Snapshot:
+    """The pool with nothing in it. `whole` says what counts as there although nothing may start on it now: nodes that
+    are cordoned or not ready, devices in use by others (and what others hold of them), devices withheld otherwise."""
+    nodes = tuple(_whole_node(node, whole) for node in snapshot.nodes if node.pool == pool)
+    return replace(snapshot, nodes=nodes, workloads=(), promises=())
+
+
 def _is_same_tree(before: Sequence[Queue], after: Sequence[Queue]) -> bool:
     if before is after:
         return True
@@ -53,3 +60,21 @@ def _bare(node: Node) -> Node:
 
 def _offered(device: Device) -> Device:
     return device if device.withheld is None else replace(device, withheld=None)
+
+
+def _whole_node(node: Node, whole: Sequence[str]) -> Node:
+    devices = tuple(_whole_device(device, whole) for device in node.devices)
+    if "node" in whole:
+        return replace(node, devices=devices, is_ready=True, is_cordoned=False, is_drained=False)
+    return replace(node, devices=devices)
+
+
+def _whole_device(device: Device, whole: Sequence[str]) -> Device:
+    withheld, memory = device.withheld, device.memory_mib
+    if "device-in-use" in whole:
+        is_reduced = withheld is None
+        memory += sum(use.mib for use in device.foreign) if is_reduced else 0
+        withheld = None if withheld == "device-in-use" else withheld
+    if "withheld" in whole and withheld != "device-in-use":
+        withheld = None
+    return replace(device, withheld=withheld, memory_mib=memory)

@@ -10,9 +10,9 @@ import heapq
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from datetime import datetime
 
+from aliquot.core.asks import Ask
 from aliquot.core.model import Policy, Queue, QueueOrder, Workload
 from aliquot.core.rooms import Account, Vector
-from aliquot.core.snapshot import Ask
 
 # Quotients are compared as integers. Two different ones differ by more than 2**-128, as no amount passes 2**64.
 _SCALE = 1 << 128

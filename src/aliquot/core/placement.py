@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aliquot.core import constraints, fitting, gang, quota, rooms, scores, topology
+from aliquot.core.asks import Ask
 from aliquot.core.fitting import Order
 from aliquot.core.model import Group, Near, Place, Pod, PodRequest, Policy
 from aliquot.core.rooms import Holding, NodeRoom, Slot, Vector, View
 from aliquot.core.scores import Scores
-from aliquot.core.snapshot import Ask, Pool, World
+from aliquot.core.snapshot import Pool, World
 
 Rows = NDArray[np.intp]
 """Nodes of a pool by their rows; as an argument None is all of them."""

@@ -10,11 +10,11 @@ from dataclasses import replace
 from datetime import datetime
 
 from aliquot.core import gang, quota, rooms
+from aliquot.core.asks import Ask, Entry
 from aliquot.core.cycle import Cycle, Kept
 from aliquot.core.model import Place, Pod, Promise
 from aliquot.core.plan import Nominate
 from aliquot.core.rooms import Holding
-from aliquot.core.snapshot import Ask, Entry
 
 
 def honour(cycle: Cycle) -> None:

@@ -6,13 +6,14 @@ large, a limit) to what will (others hold the room).
 
 from dataclasses import dataclass, field, replace
 
-from aliquot.core import bounds, constraints, quota, shortages, snapshot, wording
+from aliquot.core import bounds, constraints, house, quota, shortages, wording
+from aliquot.core.asks import Ask
 from aliquot.core.cycle import Cycle
 from aliquot.core.model import RESOURCES, PodRequest
 from aliquot.core.placement import Placer
 from aliquot.core.plan import Blocker, Code, Reason
 from aliquot.core.rooms import Holding
-from aliquot.core.snapshot import Ask, Pool, World
+from aliquot.core.snapshot import Pool, World
 
 _MOST_BLOCKERS = 10
 _SHORT_OF = {Code.NO_FREE_CPU: 1, Code.NO_FREE_MEMORY: 2}
@@ -338,7 +339,7 @@ class Reasons:
 
     def _emptied(self, pool: str, whole: tuple[str, ...]) -> Placer:
         if (pool, whole) not in self._empty:
-            emptied = snapshot.emptied(self.cycle.world.snapshot, pool=pool, whole=whole)
+            emptied = house.emptied(self.cycle.world.snapshot, pool=pool, whole=whole)
             roomy = replace(emptied, queues=())  # Terms do not matter here, and to divide them takes long.
             self._empty[pool, whole] = Placer(World(roomy, more_pools=(pool,)), self.cycle.policy)
         return self._empty[pool, whole]

@@ -7,9 +7,9 @@ not starved by small work. Until a promise falls due, work whose stated run time
 from datetime import datetime
 
 from aliquot.core import promises
+from aliquot.core.asks import Ask, Entry
 from aliquot.core.cycle import Cycle
 from aliquot.core.rooms import Holding
-from aliquot.core.snapshot import Ask, Entry
 
 
 def backfill(cycle: Cycle, ask: Ask) -> list[Holding] | None:

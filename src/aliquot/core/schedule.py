@@ -10,11 +10,12 @@ from datetime import datetime
 
 from aliquot.core import consolidation, endings, eviction, order, promises, reasons, reservations, rooms, victims
 from aliquot.core import cycle as cycles
+from aliquot.core.asks import Ask
 from aliquot.core.cycle import Cycle
 from aliquot.core.model import ActionName, Amounts, Policy, Snapshot
 from aliquot.core.plan import Plan, Reason, Rule, Wait
 from aliquot.core.rooms import View
-from aliquot.core.snapshot import Ask, World
+from aliquot.core.snapshot import World
 
 Action = Callable[[Cycle], None]
 """One kind of step of a cycle, done for all pools."""

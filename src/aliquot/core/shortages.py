@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from aliquot.core import constraints, fitting, quota, rooms, wording
+from aliquot.core.asks import Ask
 from aliquot.core.cycle import Cycle
 from aliquot.core.model import RESOURCES, Device, GpuRequest, Group, Node, Pod, PodRequest
 from aliquot.core.placement import Placer
 from aliquot.core.plan import Blocker, Code, Reason
 from aliquot.core.rooms import Holding, NodeRoom, Vector
-from aliquot.core.snapshot import Ask, Pool, World
+from aliquot.core.snapshot import Pool, World
 
 _SHORT_OF = {Code.NO_FREE_CPU: 1, Code.NO_FREE_MEMORY: 2}
 

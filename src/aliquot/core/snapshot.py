@@ -6,15 +6,14 @@ and a plan made with a kept world equals one made with a new one.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from aliquot.core import comings, constraints, fairshare, fitting, gang, house, rooms, topology
+from aliquot.core import asks, comings, constraints, fairshare, fitting, gang, house, rooms, topology
+from aliquot.core.asks import Ask, Entry, Unit
 from aliquot.core.model import (
     WHOLE_DEVICE_MILLI,
     Amounts,
-    Device,
     GpuRequest,
-    Node,
     Place,
     Pod,
     PodRequest,
@@ -26,75 +25,6 @@ from aliquot.core.neighbours import Neighbours
 from aliquot.core.rooms import Account, DeviceRoom, Effect, Holding, NodeRoom, Vector
 
 _HOLDS = frozenset({PodState.RUNNING, PodState.RELEASING})
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Ask:
-    """What a workload waits for next, in one pool: pods that start together or not at all."""
-
-    workload: Workload
-    pool: str
-    pods: tuple[Pod, ...]
-    requests: tuple[PodRequest, ...]
-    kinds: tuple[tuple[int, int], ...]
-    """Which requests, as the world numbers them, and how many pods with each."""
-    amounts: Vector
-    shape: tuple[object, ...]
-    """Equal shapes have equal answers to "is there room"."""
-    is_core: bool
-    """Its gang is below its minimum without these pods."""
-    alternatives: tuple[tuple[Pod, ...], ...] = ()
-    """Other sets of pods that would do as well."""
-
-    @property
-    def id(self) -> str:
-        """The id of the workload."""
-        return self.workload.id
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Unit:
-    """What is evicted at once: one pod, or group, above the minimum of its gang, or all the rest, or a promise."""
-
-    workload: Workload
-    holdings: tuple[Holding, ...]
-    amounts: Vector
-    is_core: bool
-    is_promise: bool = False
-
-
-def unit_of(workload: Workload, holdings: tuple[Holding, ...], *, is_core: bool, is_promise: bool = False) -> Unit:
-    """A unit with what it holds in all."""
-    amounts = holdings[0].charge if len(holdings) == 1 else rooms.charge_of(holdings)
-    return Unit(workload, holdings, amounts, is_core, is_promise)
-
-
-def units_of(workload: Workload, running: Sequence[Holding]) -> list[Unit]:
-    """What of these places ends together, in the order in which it would be given up."""
-    by_pod = {one.pod.id: one for one in running}
-    return [
-        unit_of(workload, tuple(by_pod[pod.id] for pod in unit.pods), is_core=unit.is_core)
-        for unit in gang.units(workload, [one.pod for one in running])
-    ]
-
-
-@dataclass(slots=True, eq=False)
-class Entry:
-    """A workload in the world: the places of its pods, and the pods that wait."""
-
-    workload: Workload
-    pool: str
-    """Where it runs; else the first pool that it asks for."""
-    running: list[Holding] = field(default_factory=list)
-    releasing: list[Holding] = field(default_factory=list)
-    pending: tuple[Pod, ...] = ()
-    asked: Vector = (0, 0, 0)
-    asks: dict[str, Ask | None] = field(default_factory=dict)
-    """What it waits for at the start of a cycle, by pool."""
-    is_whole: bool = True
-    """It runs nothing, or its gang is at its minimum."""
-    units: list[Unit] | None = None
-    """What of it ends together, once it was asked for."""
 
 
 @dataclass(slots=True)
@@ -354,7 +284,7 @@ class World:
     def units_of(self, entry: Entry) -> list[Unit]:
         """What of a workload ends together, in the order in which it would be given up."""
         if entry.units is None:
-            entry.units = units_of(entry.workload, entry.running)
+            entry.units = asks.units_of(entry.workload, entry.running)
         return entry.units
 
     def divide(self, usage_weight: tuple[int, int]) -> None:
@@ -529,31 +459,6 @@ def _forget(pool: Pool) -> None:
         half = len(pool.touched) // 2
         del pool.touched[:half]
         pool.forgotten += half
-
-
-def emptied(snapshot: Snapshot, *, pool: str, whole: Sequence[str] = ("node", "device-in-use", "withheld")) -> Snapshot:
-    """The pool with nothing in it. `whole` says what counts as there although nothing may start on it now: nodes that
-    are cordoned or not ready, devices in use by others (and what others hold of them), devices withheld otherwise."""
-    nodes = tuple(_whole_node(node, whole) for node in snapshot.nodes if node.pool == pool)
-    return replace(snapshot, nodes=nodes, workloads=(), promises=())
-
-
-def _whole_node(node: Node, whole: Sequence[str]) -> Node:
-    devices = tuple(_whole_device(device, whole) for device in node.devices)
-    if "node" in whole:
-        return replace(node, devices=devices, is_ready=True, is_cordoned=False, is_drained=False)
-    return replace(node, devices=devices)
-
-
-def _whole_device(device: Device, whole: Sequence[str]) -> Device:
-    withheld, memory = device.withheld, device.memory_mib
-    if "device-in-use" in whole:
-        is_reduced = withheld is None
-        memory += sum(use.mib for use in device.foreign) if is_reduced else 0
-        withheld = None if withheld == "device-in-use" else withheld
-    if "withheld" in whole and withheld != "device-in-use":
-        withheld = None
-    return replace(device, withheld=withheld, memory_mib=memory)
 
 
 def _capacity(pool: Pool) -> Amounts:

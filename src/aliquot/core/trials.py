@@ -13,12 +13,13 @@ from datetime import datetime
 from typing import Literal
 
 from aliquot.core import change, schedule
+from aliquot.core.asks import Ask
 from aliquot.core.change import Change
 from aliquot.core.cycle import Cycle
 from aliquot.core.model import Policy, QueueOrder, Snapshot, Workload
 from aliquot.core.plan import Rule
 from aliquot.core.rooms import Vector, View
-from aliquot.core.snapshot import Ask, World
+from aliquot.core.snapshot import World
 
 MOST_WHOLE = 150
 """Up to so many waiting workloads every trial is a whole cycle."""

@@ -14,12 +14,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from aliquot.core import order, snapshot
+from aliquot.core import asks, order
+from aliquot.core.asks import Ask, Unit
 from aliquot.core.cycle import Cycle
 from aliquot.core.model import RESOURCES, QueueOrder, Workload
 from aliquot.core.plan import Rule
 from aliquot.core.rooms import Account, Vector
-from aliquot.core.snapshot import Ask, Unit
 
 BASES = ("quota", "fair share")
 _GPU = 0
@@ -146,7 +146,7 @@ def units_of(cycle: Cycle, pool: str, queue: str) -> list[Unit]:
             if not any(holding.pod.id in cycle.evicted for holding in unit.holdings)
         ]
         found += [
-            snapshot.unit_of(kept.ask.workload, kept.holdings, is_core=True, is_promise=True)
+            asks.unit_of(kept.ask.workload, kept.holdings, is_core=True, is_promise=True)
             for _, kept in sorted(cycle.standing.items())
             if kept.ask.workload.queue == queue and kept.ask.pool == pool and kept.ask.workload.is_preemptible
         ]
@@ -164,7 +164,7 @@ def running_units(cycle: Cycle, workload: Workload) -> list[Unit]:
     entry = cycle.world.entries[workload.id]
     found = cycle.world.units_of(entry)
     if workload.id in cycle.losers:
-        found = snapshot.units_of(workload, [one for one in entry.running if one.pod.id not in cycle.evicted])
+        found = asks.units_of(workload, [one for one in entry.running if one.pod.id not in cycle.evicted])
     return found if workload.is_preemptible else [unit for unit in found if not unit.is_core]
 
 

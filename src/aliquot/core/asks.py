@@ -1,0 +1,77 @@
+"""A workload in the world: the places of its pods, what it waits for next, and what of it ends together."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from aliquot.core import gang, rooms
+from aliquot.core.model import Pod, PodRequest, Workload
+from aliquot.core.rooms import Holding, Vector
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ask:
+    """What a workload waits for next, in one pool: pods that start together or not at all."""
+
+    workload: Workload
+    pool: str
+    pods: tuple[Pod, ...]
+    requests: tuple[PodRequest, ...]
+    kinds: tuple[tuple[int, int], ...]
+    """Which requests, as the world numbers them, and how many pods with each."""
+    amounts: Vector
+    shape: tuple[object, ...]
+    """Equal shapes have equal answers to "is there room"."""
+    is_core: bool
+    """Its gang is below its minimum without these pods."""
+    alternatives: tuple[tuple[Pod, ...], ...] = ()
+    """Other sets of pods that would do as well."""
+
+    @property
+    def id(self) -> str:
+        """The id of the workload."""
+        return self.workload.id
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Unit:
+    """What is evicted at once: one pod, or group, above the minimum of its gang, or all the rest, or a promise."""
+
+    workload: Workload
+    holdings: tuple[Holding, ...]
+    amounts: Vector
+    is_core: bool
+    is_promise: bool = False
+
+
+def unit_of(workload: Workload, holdings: tuple[Holding, ...], *, is_core: bool, is_promise: bool = False) -> Unit:
+    """A unit with what it holds in all."""
+    amounts = holdings[0].charge if len(holdings) == 1 else rooms.charge_of(holdings)
+    return Unit(workload, holdings, amounts, is_core, is_promise)
+
+
+def units_of(workload: Workload, running: Sequence[Holding]) -> list[Unit]:
+    """What of these places ends together, in the order in which it would be given up."""
+    by_pod = {one.pod.id: one for one in running}
+    return [
+        unit_of(workload, tuple(by_pod[pod.id] for pod in unit.pods), is_core=unit.is_core)
+        for unit in gang.units(workload, [one.pod for one in running])
+    ]
+
+
+@dataclass(slots=True, eq=False)
+class Entry:
+    """A workload in the world: the places of its pods, and the pods that wait."""
+
+    workload: Workload
+    pool: str
+    """Where it runs; else the first pool that it asks for."""
+    running: list[Holding] = field(default_factory=list)
+    releasing: list[Holding] = field(default_factory=list)
+    pending: tuple[Pod, ...] = ()
+    asked: Vector = (0, 0, 0)
+    asks: dict[str, Ask | None] = field(default_factory=dict)
+    """What it waits for at the start of a cycle, by pool."""
+    is_whole: bool = True
+    """It runs nothing, or its gang is at its minimum."""
+    units: list[Unit] | None = None
+    """What of it ends together, once it was asked for."""
