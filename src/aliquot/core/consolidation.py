@@ -38,18 +38,15 @@ class Consolidation:
     """The nodes in which the gang is tried; None is all of them."""
 
     def take(self) -> bool:
-        """Move what stands in the way and promise (or bind) the places; False if no moves help."""
+        """Move what stands in the way and promise the places; False if no moves help."""
         cycle, world = self.cycle, self.cycle.world
         if not self._could_help():
             return False
         mark = world.mark()
-        moved = self._moves()
+        found = self._moves()
         self._undo(mark)
         if self.is_cut:
             cycle.unsearched.add(self.ask.id)
-        if not moved:
-            return False
-        found = self._settled(moved)
         if found is None:
             return False
         while (fewer := self._with_one_less(*found)) is not None:
@@ -67,26 +64,26 @@ class Consolidation:
             return cycle.placer.scores.free_gpus(ask.pool) > 0
         return not ask.amounts[0] or cycle.placer.scores.free_gpus(ask.pool) >= ask.amounts[0]
 
-    def _moves(self) -> list[Unit] | None:
+    def _moves(self) -> Solution | None:
         """The fewest moves, over the domains in which the gang could be."""
         if len(self.ask.pods) > eviction.MOST_PODS:
             return None
-        mark, best = self.cycle.world.mark(), None
+        mark = self.cycle.world.mark()
+        best: Solution | None = None
         for rows in self.cycle.placer.domains_of(self.ask)[:MOST_DOMAINS]:
             self._rows = None if rows is None else set(rows.tolist())
             found = self._moves_in(rows)
             self._undo(mark)
-            if found and (best is None or self._cost(found) < self._cost(best)) and self._settled(found) is not None:
-                best = found
+            if found and (best is None or self._cost(found) < self._cost(best[0])):
+                best = self._settled(found) or best
         return None if best is None else self._shrunk(best)
 
-    def _shrunk(self, moved: list[Unit]) -> list[Unit]:
+    def _shrunk(self, found: Solution) -> Solution:
         """Without those workloads that need not move, now that all places are known."""
-        for stay in _apart(moved):
-            fewer = [unit for unit in moved if unit not in stay]
-            if fewer and self._settled(fewer) is not None:
-                moved = fewer
-        return moved
+        for stay in _apart(found[0]):
+            fewer = [unit for unit in found[0] if unit not in stay]
+            found = (self._settled(fewer) if fewer else None) or found
+        return found
 
     def _settled(self, moved: list[Unit]) -> Solution | None:
         """The places of all, once these have moved; None if somebody finds none."""
@@ -146,8 +143,7 @@ class Consolidation:
                     self._evict(unit)
                 moved += units
                 found = cycle.placer.place_alone(lone, "later", rows)
-            if found is None:
-                return None
+            assert found is not None, "these moves were chosen because it fits then"
             for holding in found:
                 world.promise(holding)
         return moved
@@ -323,11 +319,7 @@ class Consolidation:
                 evicted.append(holding)
                 text = f"it moves so that {self.ask.workload.name} fits; its new place is promised"
                 cycle.evict(Evict(unit.workload.id, holding.pod.id, self.ask.id, Rule.CONSOLIDATE, text), holding)
-        now = cycle.placer.stay(self.ask, [holding.place for holding in holdings], "now")
-        if now is not None:
-            cycle.bind(self.ask, now)
-        else:
-            promises.make(cycle, self.ask, holdings, evicted=evicted)
+        promises.make(cycle, self.ask, holdings, evicted=evicted)
         for ask, found in places:
             promises.move(cycle, ask, found)
 
