@@ -5,6 +5,7 @@ import json
 import pytest
 
 from aliquot.core import errors
+from aliquot.wire import documents
 from aliquot.wire.scenario import reader
 
 GOOD = """\
@@ -283,10 +284,41 @@ def test_a_wrong_field_is_named_with_its_line(old: str, new: str, message: str) 
         ("mode: settle", "mode: forever", ("settle", "one-cycle")),
         ("group: lead", "group: rest", ("lead", "x", "y")),
         ("node: n0, gpu: 1", "node: n9, gpu: 1", ("n0", "n1")),
+        ("name: n1, mig", "name: n0, mig", ("names that differ",)),
+        ("name: j1", "name: j0", ("names that differ",)),
+        ("name: top", "name: top, parent: a", ("a queue that is not below this one", "null")),
     ],
 )
 def test_what_would_be_valid_is_listed(old: str, new: str, valid: tuple[str, ...]) -> None:
     assert refusal(GOOD.replace(old, new, 1)).valid == valid
+
+
+def test_where_a_file_has_no_queue_that_is_said() -> None:
+    error = refusal("format: aliquot-scenario/2\nworkloads: [{name: j, queue: q, pods: [{name: j-0}]}]\n")
+
+    assert error.message == "cluster.yaml, line 2: workloads[0].queue: there is no queue 'q'"
+    assert error.valid == ("the name of a queue of this file, which has none",)
+
+
+def listed(workloads: list[dict[str, object]]) -> str:
+    """A scenario with these workloads and one queue, a line for each part."""
+    parts = {"format": "aliquot-scenario/2", "queues": [{"name": "q"}], "workloads": workloads}
+    return "{" + ",\n".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in parts.items()) + "}"
+
+
+@pytest.mark.parametrize("workloads", [[{}] * 1_000_000, [{"pods": [{}] * 1_000_000}]], ids=["workloads", "pods"])
+def test_a_million_are_refused_before_any_is_read(workloads: list[dict[str, object]]) -> None:
+    error = refusal(listed(workloads))
+
+    assert error.message == "cluster.yaml, line 3: workloads: there are 1000000 pods"
+    assert error.valid == ("at most 250000 pods; `aliquot simulate` replays longer lists of jobs",)
+
+
+def test_a_large_file_should_be_json() -> None:
+    error = refusal("format: aliquot-scenario/2\n# " + "x" * documents.MAX_BYTES)
+
+    assert error.message == "cluster.yaml: the file is too large"
+    assert error.valid == ("at most 2097152 bytes", "JSON, at most 268435456 bytes")
 
 
 TEXTS = [

@@ -46,7 +46,8 @@ def parse(content: bytes, *, most_json: int = MAX_BYTES) -> Document:
     """Read YAML or JSON. Raises InvalidInput that names the line. JSON may have up to `most_json` bytes."""
     most = most_json if content[:64].lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{") else MAX_BYTES
     if len(content) > most:
-        raise errors.InvalidInput("the file is larger than a definition may be", valid=(f"at most {most} bytes",))
+        valid = (f"at most {most} bytes", *((f"JSON, at most {most_json} bytes",) if most < most_json else ()))
+        raise errors.InvalidInput("the file is too large", valid=valid)
     text = _decode(content)
     try:
         return _parse_json(text) if text.lstrip().startswith("{") else _parse_yaml(text)

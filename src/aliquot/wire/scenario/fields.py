@@ -22,6 +22,7 @@ Thing = TypeVar("Thing")
 
 FORMAT = "aliquot-scenario/"
 SPANS = ("90s", "30m", "1h30m", "2d")
+DIFFERENT = ("names that differ",)
 _SPAN = re.compile(r"(?:([0-9]{1,6})d)?(?:([0-9]{1,6})h)?(?:([0-9]{1,6})m)?(?:([0-9]{1,9})(?:\.([0-9]{1,6}))?s?)?")
 _LONGEST = timedelta(days=36_500)
 _MIB = 2**20
@@ -187,6 +188,11 @@ def refuse(path: str, why: str, *, valid: Iterable[str] = ()) -> NoReturn:
     raise errors.InvalidInput(f"{path}: {why}" if path else why, field=path or None, valid=tuple(valid))
 
 
+def refuse_twin(path: str, noun: str, name: str) -> NoReturn:
+    """Say that a name is taken: `noun` is what there would be two of."""
+    refuse(path, f"there are two {noun} {name!r}", valid=DIFFERENT)
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """`; did you mean ...?`, if a known name is near."""
     near = difflib.get_close_matches(name, list(known), n=1)
@@ -195,16 +201,15 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 def find(name: str, known: Mapping[str, Thing], path: str, *, noun: str) -> Thing:
     """What a name stands for; refused with the nearest if there is nothing of this name."""
-    found = known.get(name)
-    if found is None:
-        refuse(path, f"there is no {noun} {shown(name)}{nearest(name, known)}", valid=known)
-    return found
+    check_name(name, known, path, noun=noun)
+    return known[name]
 
 
 def check_name(name: str, known: Collection[str], path: str, *, noun: str) -> None:
     """Refuse a name that nothing has."""
     if name not in known:
-        refuse(path, f"there is no {noun} {shown(name)}{nearest(name, known)}", valid=known)
+        valid = known or (f"the name of a {noun} of this file, which has none",)
+        refuse(path, f"there is no {noun} {shown(name)}{nearest(name, known)}", valid=valid)
 
 
 def shown(value: object) -> str:

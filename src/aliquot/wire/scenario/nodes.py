@@ -58,7 +58,7 @@ def read_nodes(top: Fields, version: Version) -> dict[str, NodePart]:
     for data, path in top.items("nodes"):
         part = _node(Fields(data, path, NODE, version), version)
         if part.node.id in found:
-            fields.refuse(f"{path}.name", f"there are two nodes {part.node.id!r}")
+            fields.refuse_twin(f"{path}.name", "nodes", part.node.id)
         found[part.node.id] = part
     return found
 
@@ -72,7 +72,7 @@ def read_topologies(top: Fields, version: Version) -> dict[str, Topology]:
         if not levels:
             fields.refuse(one.at("levels"), "must name at least one node label")
         if name in found:
-            fields.refuse(one.at("name"), f"there are two topologies {name!r}")
+            fields.refuse_twin(one.at("name"), "topologies", name)
         found[name] = Topology(name, levels)
     return found
 
@@ -159,7 +159,7 @@ def _listed(one: Fields, node: str, plain: Device, *, version: Version) -> tuple
         each = Fields(data, path, DEVICE, version)
         name = each.text("id", str(index))
         if name in names:
-            fields.refuse(each.at("id"), f"there are two devices {name!r} on this node")
+            fields.refuse(each.at("id"), f"there are two devices {name!r} on this node", valid=fields.DIFFERENT)
         names[name] = index
         found.append(_device(each, replace(plain, id=f"{node}/{index}", index=index), version))
     return tuple(found), names

@@ -30,7 +30,7 @@ def read(top: Fields, version: Version, *, now: datetime, pools: Iterable[str]) 
         created = now - _AGE + timedelta(seconds=len(found))
         queue = _queue(Fields(data, path, QUEUE, version), version, created=created, pools=pools)
         if queue.id in found:
-            fields.refuse(f"{path}.name", f"there are two queues {queue.id!r}")
+            fields.refuse_twin(f"{path}.name", "queues", queue.id)
         found[queue.id] = queue
         paths[queue.id] = path
     _check_tree(found, paths)
@@ -117,7 +117,8 @@ def _check_tree(queues: Mapping[str, Queue], paths: Mapping[str, str]) -> None:
         while here is not None and here not in sound:
             if here in chain:
                 circle = " -> ".join([*chain[chain.index(here) :], here])
-                fields.refuse(f"{paths[here]}.parent", f"the queues are a circle, not a tree: {circle}")
+                why = f"the queues are a circle, not a tree: {circle}"
+                fields.refuse(f"{paths[here]}.parent", why, valid=("a queue that is not below this one", "null"))
             chain.append(here)
             here = queues[here].parent
         sound.update(chain)

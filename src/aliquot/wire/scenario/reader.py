@@ -30,7 +30,7 @@ SCENARIO = fields.keys(
     " strictness",
     "promises budgets recent cycles",
 )
-MOST_JSON = 2**30
+MOST_JSON = 2**28
 FORMATS = (f"{fields.FORMAT}1", f"{fields.FORMAT}2")
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 MAX_CYCLES = 10

@@ -67,7 +67,7 @@ def read_budgets(top: Fields, version: Version, *, snapshot: Snapshot) -> tuple[
         one.needs("pods", "allowed")
         name, members = one.name(), one.words("pods")
         if name in found:
-            fields.refuse(one.at("name"), f"there are two budgets {name!r}")
+            fields.refuse_twin(one.at("name"), "budgets", name)
         for index, pod in enumerate(members):
             fields.check_name(pod, known, f"{one.at('pods')}[{index}]", noun="pod")
         found[name] = Budget(name, frozenset(members), one.whole("allowed", 0))

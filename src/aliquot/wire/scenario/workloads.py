@@ -22,6 +22,9 @@ NAMESPACE = "default"
 PRIORITY = 50
 PREEMPTIBILITIES = ("preemptible", "semi-preemptible", "non-preemptible")
 MOST_DEPTH = 16
+MOST_PODS = 250_000
+"""More than the largest clusters run. Each takes about two kibibytes, and a cycle gives each a reason."""
+_MOST = (f"at most {MOST_PODS} pods; `aliquot simulate` replays longer lists of jobs",)
 _POSITION = timedelta(microseconds=1)
 """Of two that began to wait at once the first in the file is the older one, by so little. Nothing is in the future."""
 _RUNNING = frozenset({PodState.RUNNING, PodState.RELEASING})
@@ -47,15 +50,24 @@ def read(
     found: dict[str, Workload] = {}
     parts: dict[str, pods.PodPart] = {}
     entries = list(top.items("workloads"))
+    count = sum(_count_pods(data) for data, _ in entries)
+    if count > MOST_PODS:
+        fields.refuse("workloads", f"there are {count} pods", valid=_MOST)
     for position, (data, path) in enumerate(entries, start=1):
         one = Fields(data, path, WORKLOAD, around.version)
         own = _pods(one, requests, around, parts)
         workload = _workload(one, own, around, younger=len(entries) - position)
         if workload.id in found:
-            fields.refuse(one.at("name"), f"there are two workloads {workload.id!r}")
+            fields.refuse_twin(one.at("name"), "workloads", workload.id)
         found[workload.id] = workload
     shares = places.assign(parts.values(), desks)
     return tuple(_with_shares(workload, shares) for workload in found.values()) if shares else tuple(found.values())
+
+
+def _count_pods(data: object) -> int:
+    """How many pods a workload has, as far as one can tell without reading it; each should have one."""
+    found = data.get("pods") if isinstance(data, dict) else None
+    return len(found) if isinstance(found, list) else 1
 
 
 def _pods(
@@ -67,7 +79,7 @@ def _pods(
         each = Fields(data, path, pods.POD, around.version)
         part = pods.read(each, index, request=requests.read(each, namespace), now=around.now)
         if part.pod.id in parts:
-            fields.refuse(each.at("name"), f"there are two pods {part.pod.id!r}")
+            fields.refuse_twin(each.at("name"), "pods", part.pod.id)
         parts[part.pod.id] = part
         own.append(part.pod)
     if not own:
@@ -183,7 +195,7 @@ def _tree(one: Fields, around: Surroundings) -> Group | None:
     seen: set[str] = set()
     for name in _names(root):
         if name in seen:
-            fields.refuse(one.at("groups"), f"there are two groups {name!r}")
+            fields.refuse_twin(one.at("groups"), "groups", name)
         seen.add(name)
     return root
 
