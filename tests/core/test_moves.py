@@ -77,8 +77,8 @@ def test_work_that_does_not_give_way_does_not_move() -> None:
 
 
 def test_no_more_pods_move_than_the_policy_says() -> None:
-    parts: list[Part] = [node(devices=4), node("node-2", 4), at("a1", "node-1:0"), at("a2", "node-1:1"), at("a3", "node-2:0"),
-             at("a4", "node-2:1"), job("big", "a", "4")]  # fmt: skip
+    held = [at("a1", "node-1:0"), at("a2", "node-1:1"), at("a3", "node-2:0"), at("a4", "node-2:1")]
+    parts: list[Part] = [node(devices=4), node("node-2", 4), *held, job("big", "a", "4")]
 
     assert len(moved(*parts, policy=replace(ONLY_MOVES, max_consolidation_victims=2)).evicts) == 2
     assert not moved(*parts, policy=replace(ONLY_MOVES, max_consolidation_victims=1)).evicts
