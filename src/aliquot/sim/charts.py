@@ -83,7 +83,7 @@ def _charts(runs: Sequence[shapes.Run]) -> str:
     cards = []
     for title, about, curves, up in over:
         largest = max((value for curve in curves for _, value in curve.points if value is not None), default=1)
-        scale = up or (plots.linear(largest or 1, "{:,.0f}".format) if "Jobs" in title else plots.parts(largest))
+        scale = up or (plots.counts(largest) if "Jobs" in title else plots.parts(largest))
         cards.append(_card(title, about, curves, plots.plot(curves, across, scale, about=title)))
     for title, which in (("Waiting", "waited_percentiles"), ("Completion", "completion_percentiles")):
         curves = [_distribution(run, getattr(run, which), _look(at)) for at, run in enumerate(runs)]
@@ -170,7 +170,7 @@ h1 { font-size: 1.5rem; margin: 0; overflow-wrap: anywhere; }
 h2 { font-size: 1.1rem; margin: 28px 0 12px; }
 header p { color: var(--muted); margin: 4px 0 20px; }
 .card { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 14px 16px; margin: 0; }
-.wide { overflow-x: auto; margin-bottom: 16px; }
+.wide { overflow-x: auto; margin-bottom: 16px; width: fit-content; max-width: 100%; }
 .charts { display: grid; gap: 16px; grid-template-columns: repeat(auto-fit, minmax(min(100%, 480px), 1fr)); }
 .charts.small { grid-template-columns: repeat(auto-fit, minmax(min(100%, 300px), 1fr)); }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }

@@ -14,7 +14,7 @@ LEFT, RIGHT, TOP, BOTTOM = 52, 12, 10, 26
 COLOURS = 8
 _STEPS = (1, 2, 2.5, 5, 10)
 _TIMES = (1, 5, 15, 60, 300, 900, 3600, 3 * 3600, 6 * 3600, 12 * 3600, 86_400, 2 * 86_400, 5 * 86_400, 10 * 86_400)
-_LOG_TIMES = (1, 10, 60, 600, 3600, 36_000, 86_400, 864_000, 8_640_000, 86_400_000)
+_LOG_TIMES = (1, 10, 60, 600, 3600, 86_400, 864_000, 8_640_000, 86_400_000)
 _UNITS = ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
@@ -73,9 +73,17 @@ def legend(curves: Sequence[Curve]) -> str:
 
 def linear(most: float, write: Callable[[float], str], *, least: float = 0) -> Scale:
     """From `least` to a round number not below `most`."""
-    span = max(most - least, 1e-9)
-    step = _round_step(span / 4)
-    count = max(1, math.ceil(span / step - 1e-9))
+    return _stepwise(most, write, least=least, step=_round_step(max(most - least, 1e-9) / 4))
+
+
+def counts(most: float) -> Scale:
+    """From zero to a round number not below `most`, in whole steps: of what there is no half."""
+    most = max(most, 4)
+    return _stepwise(most, "{:,.0f}".format, least=0, step=math.ceil(_round_step(most / 4)))
+
+
+def _stepwise(most: float, write: Callable[[float], str], *, least: float, step: float) -> Scale:
+    count = max(1, math.ceil((most - least) / step - 1e-9))
     end = least + count * step
     ticks = [(least + index * step, write(least + index * step)) for index in range(count + 1)]
     return Scale(lambda value: (value - least) / (end - least), ticks)
