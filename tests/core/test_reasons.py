@@ -19,6 +19,7 @@ from aliquot.core.model import (
     Snapshot,
     Taint,
     Topology,
+    Workload,
 )
 from aliquot.core.plan import Code, Reason
 from tests import builders
@@ -314,6 +315,31 @@ def test_the_reason_names_what_is_in_the_way(taken: Snapshot, code: Code, messag
     reason = why(taken)
 
     assert (reason.code, reason.message) == (code, message)
+
+
+def unlike(*gpus: str) -> Workload:
+    """A gang of one pod for each of these requests."""
+    asks = [builders.request(gpu) for gpu in gpus]
+    pods = [Pod(id=f"job-{index}", index=index, request=ask) for index, ask in enumerate(asks)]
+    return replace(job(pods=len(gpus)), pods=tuple(pods))
+
+
+def test_whole_devices_leave_no_memory_to_a_share() -> None:
+    cordoned = node("node-2", devices=2, is_cordoned=True)
+
+    reason = why(snapshot(node(devices=1), cordoned, queue(), unlike("50Gi", "1", "1", "1")))
+
+    assert reason.code is Code.LARGER_THAN_POOL
+
+
+def test_a_node_that_takes_no_work_is_blamed_only_if_the_gang_would_fit_with_it() -> None:
+    cordoned = node("node-2", devices=1, is_cordoned=True)
+
+    never = why(snapshot(node(devices=1), cordoned, queue(), unlike("0.6", "0.7", "0.55")))
+    later = why(snapshot(node(devices=1), cordoned, queue(), unlike("0.6", "0.7", "0.3")))
+
+    assert (never.code, never.numbers["fitting"]) == (Code.GANG_INCOMPLETE, 1)
+    assert later.code is Code.NODE_UNAVAILABLE
 
 
 def test_the_room_that_is_free_is_promised_to_another() -> None:

@@ -24,6 +24,7 @@ def is_too_much(placer: Placer, pool: Pool, requests: Sequence[PodRequest], view
         return True
     asked = _asked(requests)
     free = _free(pool.usable, asked, view)
+    free["mib"] -= _least_of_whole(pool.usable, requests)
     return any(amount > free[name] for name, amount in asked.items())
 
 
@@ -41,6 +42,15 @@ def _asked(requests: Iterable[PodRequest]) -> dict[str, int]:
             if amount:
                 total[name] = total.get(name, 0) + amount
     return total
+
+
+def _least_of_whole(nodes: Iterable[NodeRoom], requests: Iterable[PodRequest]) -> int:
+    """The least memory that is left to no share, as whole devices take all of theirs."""
+    whole = sum(one.gpu.devices for one in requests if one.gpu is not None and one.gpu.is_whole)
+    if not whole:
+        return 0
+    sizes = sorted(room.device.memory_mib for node in nodes for room in node.devices if room.is_usable)
+    return sum(sizes[:whole])
 
 
 def _free(nodes: Iterable[NodeRoom], names: Iterable[str], view: View) -> dict[str, int]:

@@ -17,6 +17,8 @@ from aliquot.core.snapshot import Pool, World
 
 _MOST_BLOCKERS = 10
 _SHORT_OF = {Code.NO_FREE_CPU: 1, Code.NO_FREE_MEMORY: 2}
+_EVERYTHING = ("node", "device-in-use", "withheld")
+"""An empty pool as if nothing in it were kept back."""
 
 
 @dataclass(slots=True)
@@ -125,11 +127,10 @@ class Reasons:
         return self._told
 
     def _too_large(self, ask: Ask, pool: Pool) -> Reason | None:
-        everything = ("node", "device-in-use", "withheld")
         for request in _distinct(ask):
-            if not self._fits_empty(ask, everything, (request,)):
+            if not self._fits_empty(ask, _EVERYTHING, (request,)):
                 return shortages.larger_than_any_node(request, pool)
-        if self._fits_empty(ask, everything, ask.requests):
+        if self._fits_empty(ask, _EVERYTHING, ask.requests):
             return None
         asked = [wording.amount(resource, ask.amounts[index]) for index, resource in enumerate(RESOURCES)]
         asked = [text for index, text in enumerate(asked) if ask.amounts[index]]
@@ -156,7 +157,7 @@ class Reasons:
     def _unavailable(self, ask: Ask, pool: Pool) -> Reason | None:
         if self._fits_empty(ask, (), ask.requests):
             return None
-        if self._fits_empty(ask, ("device-in-use",), ask.requests):
+        if self._fits_surely(ask, ("device-in-use",)):
             uses = [
                 (room.device.id, use) for node in pool.nodes for room in node.devices for use in room.device.foreign
             ]
@@ -168,6 +169,8 @@ class Reasons:
                 {"processes": len(uses)},
                 tuple(Blocker(None, text) for text in texts[:_MOST_BLOCKERS]),
             )
+        if not self._fits_surely(ask, _EVERYTHING):
+            return None
         away = [f"node {node.node.id} is {shortages.state(node)}" for node in pool.nodes if not node.is_usable]
         away += [
             f"{room.device.id} is withheld ({room.device.withheld})"
@@ -294,7 +297,7 @@ class Reasons:
 
     def _fits_near(self, ask: Ask) -> bool:
         """Whether its gang, with what it has to be near, fits the pool with nothing in it."""
-        placer = self._emptied(ask.pool, ("node", "device-in-use", "withheld"))
+        placer = self._emptied(ask.pool, _EVERYTHING)
         free = {pod.id: replace(pod, node=None, request=shortages.alone(pod.request)) for pod in ask.workload.pods}
         workload = replace(ask.workload, pods=tuple(free.values()))
         pods, *others = (tuple(free[pod.id] for pod in choice) for choice in (ask.pods, *ask.alternatives))
@@ -316,6 +319,13 @@ class Reasons:
             return True
         alone = [shortages.alone(request) for request in requests]
         return len(alone) > 1 and not bounds.is_too_much(placer, placer.world.pools[ask.pool], alone)
+
+    def _fits_surely(self, ask: Ask, whole: tuple[str, ...]) -> bool:
+        """Whether its pods are seen to fit the pool with nothing in it."""
+        key = ("surely", ask.pool, whole, ask.requests)
+        if key not in self._fits:
+            self._fits[key] = shortages.fits_empty(self._emptied(ask.pool, whole), ask, ask.requests)
+        return self._fits[key]
 
     def _count_says(self, ask: Ask, requests: tuple[PodRequest, ...]) -> bool | None:
         """The quick answer: how many equal pods fit the nodes as they are, were they empty. A no holds only where all

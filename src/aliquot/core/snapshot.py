@@ -87,6 +87,7 @@ class World:
             self._remove(id)
         for workload in changed:
             self._add(workload)
+        self._drop_pools()
         for pool in self.pools.values():
             _forget(pool)
         if len(self._known) > 10_000 + 4 * len(self._kinds) + 4 * len(self.entries):
@@ -108,6 +109,15 @@ class World:
             for key in [key for key in pool.indexes if isinstance(key, tuple) and key[0] == "empty"]:
                 del pool.indexes[key]  # All else is brought up to date by the log of what changed.
             pool.divided_by = None
+
+    def _drop_pools(self) -> None:
+        """Pools without a node are there only as long as work waits for them."""
+        for name in [name for name, pool in self.pools.items() if not pool.nodes and name not in self._more_pools]:
+            if any(name in _pools_of(one) for one in self.snapshot.workloads):
+                continue
+            del self.pools[name], self._neighbours[name]
+            for key in [key for key in self._paths if key[0] == name]:
+                del self._paths[key]
 
     def is_leaf(self, queue: str) -> bool:
         """Whether a queue is there and may hold workloads."""
