@@ -193,12 +193,13 @@ def _refuse_over(
     case: Case, law: str, before: list[Hold], after: Iterable[list[Hold]], bound: Callable[[Claim], int | None]
 ) -> None:
     """A promise that stood before counts as held before: it waits for its limit to be raised again, or expires."""
-    kept = {(one.workload, frozenset(one.places)) for one in case.before.promises}
+    kept = {(one.workload, place) for one in case.before.promises for place in one.places}
     old = [
         hold
         for one in case.plan.nominates
-        if (one.workload, frozenset(one.places)) in kept
-        for hold in room.at_places(case.workloads[one.workload], one.places)
+        for hold in room.at_places(
+            case.workloads[one.workload], [place for place in one.places if (one.workload, place) in kept]
+        )
     ]
     for pool in sorted(set(case.pool_of.values())):
         at_first = amounts.levels(case.before, [*before, *old], pool)

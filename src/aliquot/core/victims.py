@@ -215,7 +215,7 @@ def _reclaimable(cycle: Cycle, ask: Ask) -> list[Giver]:
         # Whether the taker stays within what it is due may change with what is taken; what a giver is due does not.
         if not below or not any(_is_over(below, ask.amounts, basis) for basis in BASES):
             continue
-        units = _open_units(cycle, ask, leaf, span=_protection(below, "reclaim"))
+        units = _open_units(cycle, ask, leaf, span=_protection(accounts, "reclaim"))
         if units:
             found.append(Giver(accounts, below, units, own, ask.amounts))
     return found
