@@ -121,6 +121,7 @@ BAD: list[tuple[str, Format, str, int, str | None, str]] = [
     ("infinity", "itp", ITP + "a,1,inf,1\n", 2, "duration", "not a number"),
     ("an empty field", "itp", ITP + "a,1,,1\n", 2, "duration", "is empty"),
     ("no GPU", "itp", ITP + "a,1,1,0\n", 2, "num_gpu", "too small"),
+    ("fewer GPUs than none", "itp", ITP + "a,1,1,-1\n", 2, "num_gpu", "a number from 1 to 100000"),
     ("half a GPU", "itp", ITP + "a,1,1,0.5\n", 2, "num_gpu", "not a whole number"),
     ("too many GPUs", "itp", ITP + "a,1,1,100001\n", 2, "num_gpu", "100000"),
     ("longer than a hundred years", "itp", ITP + "a,1,1e10,1\n", 2, "duration", "too large"),
@@ -155,6 +156,20 @@ def test_a_bad_trace_is_refused_with_file_line_field_and_what_is_valid(
     assert error.message.startswith(f"jobs.csv:{line}: ")
     assert error.field == field
     assert words in f"{error.message}; valid: {', '.join(error.valid)}"
+
+
+def test_a_long_trace_is_read_and_refused_for_its_last_line(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "jobs.csv"
+    path.write_text(ITP + "".join(f"{at},{at},60,1\n" for at in range(100_000)))
+    trace = traces.read(path, "itp")
+
+    with path.open("a") as stream:
+        stream.write("late,100000,-60,1\n")
+    with pytest.raises(InvalidInput, match=r"jobs\.csv:100002: duration: '-60' is negative"):
+        traces.read(path, "itp")
+
+    assert len(trace.jobs) == 100_000
+    assert len({id(one.shape) for one in trace.jobs}) == 1
 
 
 GOOD: dict[Format, str] = {

@@ -41,24 +41,24 @@ class Row:
         """What stands there, without spaces around it."""
         return self.cells[self.columns[field]].strip()
 
-    def number(self, field: str, *, most: float) -> float:
-        """A number from 0 to `most`."""
+    def number(self, field: str, *, most: float, least: int = 0) -> float:
+        """A number from 0 to `most`. What is said to be valid begins with `least`."""
         text = self.text(field)
         try:
             value = float(text)
         except ValueError:
-            self.refuse(field, f"{_shown(text)} is not a number" if text else "is empty", most=most)
+            self.refuse(field, f"{_shown(text)} is not a number" if text else "is empty", most=most, least=least)
         if not math.isfinite(value):
-            self.refuse(field, f"{_shown(text)} is not a number", most=most)
+            self.refuse(field, f"{_shown(text)} is not a number", most=most, least=least)
         if value < 0:
-            self.refuse(field, f"{_shown(text)} is negative", most=most)
+            self.refuse(field, f"{_shown(text)} is negative", most=most, least=least)
         if value > most:
-            self.refuse(field, f"{_shown(text)} is too large", most=most)
+            self.refuse(field, f"{_shown(text)} is too large", most=most, least=least)
         return value
 
     def whole(self, field: str, *, most: int, least: int = 0) -> int:
         """A whole number from `least` to `most`."""
-        value = self.number(field, most=most)
+        value = self.number(field, most=most, least=least)
         if value != int(value):
             self.refuse(field, f"{_shown(self.text(field))} is not a whole number", most=most, least=least)
         if value < least:
