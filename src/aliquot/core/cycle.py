@@ -129,6 +129,13 @@ class Cycle:
         is_free = not (self.world.running_of(ask.id) or ask.id in self.bound or ask.id in self.promises)
         return pools[rank - 1] if is_free and rank <= len(pools) else None
 
+    def apart(self, ask: Ask) -> list[Ask]:
+        """Its choices, each as an ask of its own: what may be taken for one need not be what may be for another."""
+        if not ask.alternatives:
+            return [ask]
+        choices = (ask.pods, *ask.alternatives)
+        return [self.world.make_ask(ask.workload, ask.pool, pods, is_core=ask.is_core) for pods in choices]
+
     def pods_in_place(self, id: str) -> set[str]:
         """The pods of a workload that hold a place after this cycle, promised ones not among them."""
         running = {one.pod.id for one in self.world.running_of(id)} - self.evicted

@@ -37,7 +37,7 @@ def hold(cycle: Cycle, ask: Ask) -> bool:
     mark = world.mark()
     gone: list[tuple[datetime | None, list[Holding]]] = []
     found: list[Holding] | None = None
-    for end, holdings in _by_end(cycle, ask.pool):
+    for end, holdings in _by_end(cycle, ask):
         for one in holdings:
             world.evict(one)
         gone.append((end, holdings))
@@ -71,12 +71,14 @@ def is_head_due(cycle: Cycle, ask: Ask) -> bool:
     return False
 
 
-def _by_end(cycle: Cycle, pool: str) -> list[tuple[datetime | None, list[Holding]]]:
-    """The workloads that run, each whole, by stated end; what states none comes last."""
+def _by_end(cycle: Cycle, ask: Ask) -> list[tuple[datetime | None, list[Holding]]]:
+    """The other workloads that run, each whole, by stated end; what states none comes last."""
     found: list[tuple[datetime | None, Entry]] = []
-    for queue in cycle.world.holder_queues(pool):
-        for entry in cycle.world.holders(pool, queue):
+    for queue in cycle.world.holder_queues(ask.pool):
+        for entry in cycle.world.holders(ask.pool, queue):
             workload = entry.workload
+            if workload.id == ask.id:
+                continue
             end = None
             if workload.max_run_time is not None and workload.started is not None:
                 end = max(cycle.now, workload.started + workload.max_run_time)

@@ -83,7 +83,7 @@ def consolidate(cycle: Cycle) -> None:
                 continue
             if cycle.is_spent:
                 cycle.unsearched.add(ask.id)
-            elif consolidation.Consolidation(cycle, ask).take():
+            elif any(consolidation.Consolidation(cycle, one).take() for one in cycle.apart(ask)):
                 turns.refresh_all()
             elif ask.id not in cycle.unsearched:
                 turns.drop(ask.shape)
