@@ -211,7 +211,7 @@ def _make_room_for(cycle: Cycle, pool: str, asks: Sequence[Ask], rule: Rule) -> 
         if kind in hopeless:
             turns.skip_like(ask, kind_of)
             continue
-        if eviction.Search(cycle, ask, rule).take():
+        if any(eviction.Search(cycle, one, rule).take() for one in cycle.apart(ask)):
             hopeless.clear()
             turns.refresh_all()
             following = cycle.waiting.get(ask.id)
