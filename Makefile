@@ -66,12 +66,22 @@ fix: ## Format, and correct what ruff can correct
 	@$(BIN)/ruff format
 
 .PHONY: ci
-ci: check conformance days deaths test-notebook test ## All that must pass before a change lands
+ci: check coverage conformance days deaths test-notebook test ## All that must pass before a change lands
 
 .PHONY: conformance
 conformance: ## Judge the engine by the conformance cases beside the checkout (ARGS=-v shows what differs)
 	@$(PYTHON) tools/setup.py examples
 	@tools/conformance $(ARGS)
+
+.PHONY: coverage
+coverage: ## Hold the quick tests of the engine to every branch of it
+	@$(PYTHON) tools/setup.py dev
+	@$(PYTEST) tests/core -m 'not slow' --quiet --cov aliquot.core --cov-branch --cov-fail-under 100 --cov-report term-missing:skip-covered $(ARGS)
+
+.PHONY: mutants
+mutants: ## Break the engine in 2,700 ways and list what no test notices: an hour or two (ARGS="aliquot.core.gang.*")
+	@$(PYTHON) tools/setup.py dev mutation
+	@tools/mutants $(ARGS)
 
 .PHONY: gen
 gen: ## Write the generated files: docs/reference/openapi.json and its like
@@ -140,5 +150,5 @@ lock: ## Pin all dependencies anew, with hashes (UPGRADE=1 moves to the newest v
 
 .PHONY: clean
 clean: ## Remove .venv, caches and builds; data of the server stays
-	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache htmlcov .coverage dist site
+	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache htmlcov .coverage mutants dist site
 	@find src tests tools -name __pycache__ -type d -prune -exec rm -rf {} +

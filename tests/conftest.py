@@ -20,6 +20,10 @@ IS_CI = os.environ.get("CI") == "true"
 hypothesis.settings.register_profile("dev", deadline=None, max_examples=50)
 hypothesis.settings.register_profile("ci", deadline=None, max_examples=50, derandomize=True, print_blob=True)
 hypothesis.settings.register_profile("prop", deadline=None, max_examples=5000, print_blob=True)
+# For `make mutants`: the same few cases for each mutant, and none made smaller once it is known that it fails.
+hypothesis.settings.register_profile(
+    "mutants", deadline=None, max_examples=10, derandomize=True, database=None, phases=[hypothesis.Phase.generate]
+)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if IS_CI else "dev"))
 
 
