@@ -342,6 +342,22 @@ def test_a_node_that_takes_no_work_is_blamed_only_if_the_gang_would_fit_with_it(
     assert later.code is Code.NODE_UNAVAILABLE
 
 
+def test_a_pod_that_would_become_the_core_of_semi_preemptible_work_must_fit_the_quota() -> None:
+    gang = replace(unlike("2", "0.5"), min_pods=1, is_preemptible=False, is_semi_preemptible=True)
+    later = replace(running(job("grown", gpu="0.5", pods=2, min_pods=1), "node-1:0"), is_semi_preemptible=True)
+    later = replace(later, is_preemptible=False)
+    taken = snapshot(node(devices=3), queue(gpu="1"), gang)
+
+    made = schedule.schedule(taken, Policy(), NOW)
+    grown = schedule.schedule(snapshot(node(devices=1), queue(gpu="0.5"), later), Policy(), NOW)
+
+    assert [one.place.pod for one in made.binds] == ["job-1"]
+    assert why(taken).message == (
+        "project team-a holds 0.5 GPU in work that may not be preempted, this asks 1.5 GPUs, and the quota is 1 GPU"
+    )
+    assert [one.place.pod for one in grown.binds] == ["grown-1"]
+
+
 def test_the_room_that_is_free_is_promised_to_another() -> None:
     held = snapshot(node(devices=2), queue(), releasing(job("old"), "node-1:0"), job("pair", gpu="2"))
     made = schedule.schedule(held, Policy(), NOW)

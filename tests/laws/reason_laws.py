@@ -145,7 +145,7 @@ def _could_start(facts: Facts, workload: Workload, pods: list[Pod]) -> bool:
     # A request by memory may be charged less on another device: then nothing is said.
     if over_limit is not None:
         return False
-    return _over_quota(facts, workload, pool, charge) is None
+    return _over_quota(facts, workload, pool, pods, charge=charge) is None
 
 
 def _over(
@@ -165,14 +165,23 @@ def _over(
     return None
 
 
-def _over_quota(facts: Facts, workload: Workload, pool: str, asked: amounts.Vector) -> str | None:
+def _over_quota(
+    facts: Facts, workload: Workload, pool: str, pods: list[Pod], *, charge: amounts.Vector | None = None
+) -> str | None:
+    """By how much what is not preemptible grows counts: of semi-preemptible work the first pods are not. `charge`: what
+    the pods cost, where that is known."""
     if workload.is_preemptible:
         return None
-    running = gangs.standing(facts.after(workload))
-    if workload.is_semi_preemptible and gangs.is_up(workload, workload.root, running):
-        return None
-    fixed = [hold for hold in facts.counted if amounts.is_fixed(hold, facts.counted)]
-    return _over(facts, workload, pool, asked, lambda claim: claim.quota, fixed)
+    before = facts.counted
+    after = [*before, *(Hold(workload, pod, "", ()) for pod in pods)]
+    was = [hold for hold in before if amounts.is_fixed(hold, before)]
+    will = {hold.pod.id for hold in after if amounts.is_fixed(hold, after)}
+    new = [pod for pod in pods if pod.id in will]
+    asked = amounts.asked(facts.case.before, replace(workload, pool=pool, fallback_pools=()), pool, new)
+    more = asked if charge is None or new != pods else charge
+    less = amounts.add(amounts.zero(), *(amounts.charge(hold) for hold in was if hold.pod.id not in will))
+    grown = {name: max(0, more[name] - less[name]) for name in RESOURCES}
+    return _over(facts, workload, pool, grown, lambda claim: claim.quota, was)
 
 
 # Code by code. `pods`: what it waits for next.
@@ -204,8 +213,7 @@ def _limit(facts: Facts, workload: Workload, pods: list[Pod]) -> str | None:
 
 def _quota(facts: Facts, workload: Workload, pods: list[Pod]) -> str | None:
     pool = _first_pool(facts, workload)
-    asked = amounts.asked(facts.case.before, replace(workload, pool=pool, fallback_pools=()), pool, pods)
-    return None if _over_quota(facts, workload, pool, asked) is not None else "no quota would be passed"
+    return None if _over_quota(facts, workload, pool, pods) is not None else "no quota would be passed"
 
 
 def _whole(facts: Facts, workload: Workload, *, has_all: bool) -> Room:

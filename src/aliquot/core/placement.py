@@ -112,12 +112,15 @@ class Placer:
         over = quota.over_limit(accounts, amounts, counting=counting)
         if over is not None or ask.workload.is_preemptible:
             return over
-        fixed = amounts if self._is_fixed(ask) else self._more_fixed(ask)
-        return quota.over_quota(accounts, fixed, counting=counting)
+        return quota.over_quota(accounts, self.fixed_of(ask, amounts), counting=counting)
 
-    def _more_fixed(self, ask: Ask) -> Vector:
-        """Of semi-preemptible work that grows: by how much its core becomes larger, if pods that come first are not
-        among those that run yet."""
+    def fixed_of(self, ask: Ask, amounts: Vector) -> Vector:
+        """What of these amounts is not preemptible. Of semi-preemptible work that grows: by how much its core becomes
+        larger, if pods that come first are not among those that run yet."""
+        if self._is_fixed(ask):
+            return amounts
+        if ask.workload.is_preemptible:
+            return (0, 0, 0)
         workload, placed = ask.workload, [one.pod for one in self.places_of(ask.id)]
         before, after = (
             [pod for unit in gang.units(workload, pods) if unit.is_core for pod in unit.pods]

@@ -44,7 +44,8 @@ class Reasons:
             return Reason(Code.POOL_EMPTY, f"no node is in pool {pool.name}", {"pool": pool.name})
         if ask.id in cycle.promises and ask.id not in cycle.unsearched:
             return self._promised(ask)
-        if ask.id in cycle.delayed or ask.id in cycle.revoked or ask.id in cycle.protected:
+        is_own = ask.workload.is_semi_preemptible and not ask.is_core
+        if is_own or ask.id in cycle.delayed or ask.id in cycle.revoked or ask.id in cycle.protected:
             return self._found(ask, pool)
         is_cut = ask.id in cycle.unsearched
         key = (ask.workload.queue, ask.workload.is_preemptible, ask.is_core, ask.shape, is_cut)
@@ -147,9 +148,7 @@ class Reasons:
         over = quota.over_limit(accounts, ask.amounts, counting="now")
         if over is not None:
             return shortages.over(Code.QUEUE_LIMIT, over, "limit", "")
-        if ask.workload.is_preemptible or (ask.workload.is_semi_preemptible and not ask.is_core):
-            return None
-        over = quota.over_quota(accounts, ask.amounts, counting="now")
+        over = quota.over_quota(accounts, self.cycle.placer.fixed_of(ask, ask.amounts), counting="now")
         if over is None:
             return None
         return shortages.over(Code.NON_PREEMPTIBLE_OVER_QUOTA, over, "quota", " in work that may not be preempted")
