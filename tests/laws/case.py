@@ -120,25 +120,27 @@ class Case:
         base += [hold for hold in self.promised if hold.workload.id in kept]
         new = [hold for hold in self.promised if hold.workload.id in fresh and hold.pod.id not in self.evicted]
         gone = [one.pod for one in self.plan.evicts if one.rule in state.FOR_NO_ONE]
-        grown = any(len(self.parts_for(one.id)) > 1 for one, _ in self.takers()[:-1])
+        parts = max((len(self.parts_for(one.id)) for one, _ in self.takers()[:-1]), default=1)
         taken_at = range(len(takers) + 1) if lost else (0,)
-        for taken, has_new, is_gone, is_late in product(taken_at, (False, True), (True, False), (False, True)):
-            if (has_new and not new) or (not is_gone and not gone) or (is_late and not grown):
+        for taken, has_new, is_gone, part in product(taken_at, (False, True), (True, False), range(parts)):
+            if (has_new and not new) or (not is_gone and not gone):
                 continue
             start = [hold for hold in base + (new if has_new else []) if not is_gone or hold.pod.id not in gone]
             yield [
                 (taker, evicts, holds + (lost if index < taken else []))
-                for index, (taker, evicts, holds) in enumerate(self._walk(start, is_late=is_late))
+                for index, (taker, evicts, holds) in enumerate(self._walk(start, part))
             ]
 
-    def _walk(self, start: list[Hold], *, is_late: bool) -> list[Stage]:
+    def _walk(self, start: list[Hold], part: int) -> list[Stage]:
+        """Those who take get this part of their places by it, and the rest when all have taken."""
         stages: list[Stage] = []
         holds = list(start)
         moved = {hold.pod.id: hold for hold in self.promised if hold.pod.id in self.evicted}
         for taker, evicts in self.takers():
             stages.append((taker, evicts, holds))
             gone = {one.pod for one in evicts}
-            room_for = self.parts_for(taker.id)[-1] if is_late else self.room_for(taker.id)
+            parts = self.parts_for(taker.id)
+            room_for = parts[min(part, len(parts) - 1)]
             holds = [hold for hold in holds if hold.pod.id not in gone] + room_for
             holds += [moved[one.pod] for one in evicts if one.pod in moved]
         return stages

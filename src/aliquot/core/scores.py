@@ -21,6 +21,7 @@ from aliquot.core.snapshot import Pool, World
 
 NO_ROOM = np.iinfo(np.int64).max
 _MOST_WASTE = 1 << 23
+_MOST_CHARGE = (1 << 18) - 1
 _MIDDLE = 1 << 39
 """The cost by fragmentation is a number with a sign of 40 bits."""
 
@@ -88,7 +89,8 @@ class Scores:
             return np.array(
                 [score(node) if self.is_welcome(node, request, view) else NO_ROOM for node in pool.nodes], np.int64
             )
-        shape = fragmentation.shape_of(request) if strategy == "fragmentation" else None
+        is_by_waste = strategy == "fragmentation" and order != "cheap"
+        shape = fragmentation.shape_of(request) if is_by_waste else None
         if shape is not None and (expectation := self._expectation(pool)) is not None:
             return self._by_fragmentation(pool, request, view, order=order, wanted=(shape, expectation))
         key = ("score", self.world.kind_of(request), view, order, strategy, self.policy.cpu_placement)
@@ -265,7 +267,8 @@ class Scores:
         is_share = request.gpu is not None and not request.gpu.is_whole and request.gpu.profile is None
         opens = sum(not slot.room.sharers for slot in slots) if is_share and strategy != "spread" else 0
         is_late = view == "later" and fitting.fit(node, request, "now", order=order) is None
-        value = min(constraints.preference(node.node, request), 7)
+        charge = sum(slot.milli for slot in slots) if order == "cheap" else 0  # Else a limit may keep it out.
+        value = min(charge, _MOST_CHARGE) << 3 | min(constraints.preference(node.node, request), 7)
         value = value << 5 | min(opens, 31)
         value = value << 1 | is_late
         value = value << 24 | self._waste(node, request, slots, strategy=strategy)
