@@ -23,6 +23,8 @@ class Ask:
     """Equal shapes have equal answers to "is there room"."""
     is_core: bool
     """Its gang is below its minimum without these pods."""
+    likeness: int
+    """Who have the same number are alike in all but how long they have waited: what one finds, the others would."""
     alternatives: tuple[tuple[Pod, ...], ...] = ()
     """Other sets of pods that would do as well."""
 
@@ -73,5 +75,52 @@ class Entry:
     """What it waits for at the start of a cycle, by pool."""
     is_whole: bool = True
     """It runs nothing, or its gang is at its minimum."""
+    is_ready: bool = False
+    """Nothing of its own keeps it from starting: it lacks no pod, backs off from nothing, and nothing of it ends."""
     units: list[Unit] | None = None
     """What of it ends together, once it was asked for."""
+
+
+@dataclass(slots=True, eq=False)
+class Holders:
+    """What runs of a queue in a pool. What is found out about it is kept until it changes."""
+
+    entries: dict[str, Entry] = field(default_factory=dict)
+    _ordered: list[Entry] | None = None
+    _holding: dict[int, list[Entry]] = field(default_factory=dict)
+    _least: int | None = None
+
+    def add(self, entry: Entry) -> None:
+        """One more runs."""
+        self.entries[entry.workload.id] = entry
+        self._forget()
+
+    def remove(self, id: str) -> None:
+        """It runs no longer."""
+        self.entries.pop(id, None)
+        self._forget()
+
+    @property
+    def ordered(self) -> list[Entry]:
+        """All of it, by id."""
+        if self._ordered is None:
+            self._ordered = [self.entries[id] for id in sorted(self.entries)]
+        return self._ordered
+
+    @property
+    def least_priority(self) -> int:
+        """The lowest priority among it."""
+        if self._least is None:
+            self._least = min(entry.workload.priority for entry in self.entries.values())
+        return self._least
+
+    def holding(self, resource: int) -> list[Entry]:
+        """What of it holds some of a resource, the oldest first."""
+        if resource not in self._holding:
+            found = [one for one in self.entries.values() if any(held.charge[resource] for held in one.running)]
+            self._holding[resource] = sorted(found, key=lambda one: (one.workload.created, one.workload.id))
+        return self._holding[resource]
+
+    def _forget(self) -> None:
+        self._ordered, self._least = None, None
+        self._holding.clear()

@@ -3,12 +3,13 @@
 The actions (`aliquot.core.schedule`) share it. What a cycle bound or promised is in `settled` and is not taken again.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from aliquot.core import eligibility, placement
 from aliquot.core.asks import Ask, Unit
+from aliquot.core.lines import Lines
 from aliquot.core.model import Pod, Policy
 from aliquot.core.order import Turns
 from aliquot.core.plan import Bind, Evict, Reason
@@ -38,6 +39,10 @@ class Cycle:
     placer: placement.Placer
     waiting: dict[str, Ask] = field(default_factory=dict)
     """Who may start more, with what would start next."""
+    more: dict[str, Ask] = field(default_factory=dict)
+    """Those of them who wait for something else than what the world has them in line for."""
+    is_of_all: bool = True
+    """Whether all who wait are looked at."""
     barred: dict[str, tuple[Ask, Reason]] = field(default_factory=dict)
     """Who cannot start in this cycle whatever is free."""
     promises: dict[str, Kept] = field(default_factory=dict)
@@ -94,34 +99,65 @@ class Cycle:
         """How much was decided so far."""
         return len(self.binds) + len(self.evicts) + sum(len(kept.holdings) for kept in self.promises.values())
 
-    def turns(self, pool: str, asks: Iterable[Ask]) -> Turns:
-        """The asks of a pool in the order in which they are served."""
-        asks = list(asks)
-        paths = {queue: self.world.accounts_of(pool, queue) for queue in {ask.workload.queue for ask in asks}}
-        return Turns(asks, paths, self.policy, is_over=lambda: self.is_answered)
+    def turns(self, pool: str, *, rank: int = 0, admits: Callable[[Ask], bool] = lambda ask: True) -> Turns:
+        """Who waits for a pool, as the first of its list (rank 0) or a later one, in the order in which they are
+        served; not who has lost a pod in this cycle, for that has to end first. `admits`: of which kinds, asked of the
+        first of those who are alike."""
+        waiting, losers = self.waiting, self.losers
+        if rank:
+            others = Lines(self._fallbacks(pool, rank))
+            return self.turns_of(pool, [others], is_open=lambda ask: True, admits=admits)
+        return self.turns_of(
+            pool,
+            self.lines(pool),
+            is_open=lambda ask: waiting.get(ask.workload.id) is ask and ask.workload.id not in losers,
+            admits=admits,
+        )
 
-    def asks_in(self, pool: str, rank: int = 0) -> list[Ask]:
-        """Who waits for a pool, as the first of its list (rank 0) or a later one; not who has lost a pod in this
-        cycle, for that has to end first."""
-        found: list[Ask] = []
-        for id, ask in self.waiting.items():
-            if id in self.losers:
-                continue
-            if not rank:
-                if ask.pool == pool:
-                    found.append(ask)
-                continue
-            other = self._fallback(ask, rank)
-            if other == pool:
-                others = ask.alternatives
-                found.append(
-                    self.world.make_ask(ask.workload, pool, ask.pods, is_core=ask.is_core, alternatives=others)
-                )
-        return found
+    def turns_of(
+        self, pool: str, lines: Iterable[Lines], *, is_open: Callable[[Ask], bool], admits: Callable[[Ask], bool]
+    ) -> Turns:
+        """These asks of a pool in the order in which they are served."""
+        return Turns(
+            lines,
+            lambda queue: self.world.accounts_of(pool, queue),
+            self.policy,
+            is_over=lambda: self.is_answered,
+            is_open=is_open,
+            admits=admits,
+        )
+
+    def lines(self, pool: str) -> list[Lines]:
+        """Who waits for a pool. Some of these may not wait any more, or for something else."""
+        more = Lines(ask for ask in self.more.values() if ask.pool == pool)
+        return [self.world.lines[pool], more] if self.is_of_all and pool in self.world.lines else [more]
+
+    def is_in_line(self, ask: Ask) -> bool:
+        """Whether it is among the lines."""
+        entry = self.world.entries[ask.id]
+        return self.more.get(ask.id) is ask or (self.is_of_all and entry.asks.get(entry.pool) is ask)
+
+    def firsts(self) -> list[Ask]:
+        """One of each kind that waits."""
+        return [ask for pool in self.pools for lines in self.lines(pool) for ask in lines.firsts()]
 
     def most_pools(self) -> int:
         """The length of the longest list of pools that someone waits for."""
-        return 1 + max((len(ask.workload.fallback_pools) for ask in self.waiting.values()), default=0)
+        return 1 + max((len(ask.workload.fallback_pools) for ask in self.firsts()), default=0)
+
+    @property
+    def is_social(self) -> bool:
+        """Whether it matters to someone who waits what other pods are where."""
+        if not any(request.is_social for ask in self.firsts() for request in ask.requests):
+            return False
+        return any(request.is_social for ask in self.waiting.values() for request in ask.requests)
+
+    def _fallbacks(self, pool: str, rank: int) -> Iterator[Ask]:
+        """What those ask for who come to a pool as a later one of their list."""
+        for id, ask in self.waiting.items():
+            if id not in self.losers and self._fallback(ask, rank) == pool:
+                workload, others = ask.workload, ask.alternatives
+                yield self.world.make_ask(workload, pool, ask.pods, is_core=ask.is_core, alternatives=others)
 
     def _fallback(self, ask: Ask, rank: int) -> str | None:
         """The pool at that place of its list, if it may still choose: what runs, or is promised, stays in one pool."""
@@ -179,11 +215,16 @@ class Cycle:
         taken = promised | {one.pod.id for one in self.bound.get(ask.id, ())}
         left: list[Pod] = [pod for pod in entry.pending if pod.id not in taken]
         self.waiting.pop(ask.id, None)
+        self.more.pop(ask.id, None)
         if not left:
             return
         following = self.world.next_ask(entry, ask.pool, waiting=left, promised=taken, gone=self.evicted)
         if following is not None:
-            self.waiting[ask.id] = following
+            self.await_(following)
+
+    def await_(self, ask: Ask) -> None:
+        """Its workload waits for this now."""
+        self.waiting[ask.id] = self.more[ask.id] = ask
 
 
 def begin(world: World, policy: Policy, now: datetime, *, among: Collection[str] | None = None) -> Cycle:
@@ -192,19 +233,22 @@ def begin(world: World, policy: Policy, now: datetime, *, among: Collection[str]
     world.steps = 0
     world.growth += 1
     world.divide(policy.usage_weight)
-    cycle = Cycle(policy, now, world, placement.Placer(world, policy))
+    cycle = Cycle(policy, now, world, placement.Placer(world, policy), is_of_all=among is None)
     cycle.placer.placed = cycle.placed
     for one in world.releasing():
         if one.node is not None and not one.pod.is_stuck:
             cycle.leaving.setdefault(one.node.node.id, []).append(one)
+    bars = eligibility.Bars(world, now)
     for id in sorted(world.waiting if among is None else world.waiting.keys() & among):
         entry = world.waiting[id]
-        ask = world.first_ask(entry, entry.pool)
-        if ask is None:  # Its gang lacks pods, which the bar says.
-            ask = world.make_ask(entry.workload, entry.pool, entry.pending, is_core=True)
-        reason = eligibility.bar(world, ask, now)
-        if reason is None:
+        first = world.first_ask(entry, entry.pool)
+        # Its gang may lack pods, which the bar says.
+        ask = first or world.make_ask(entry.workload, entry.pool, entry.pending, is_core=True)
+        reason = bars.of(entry, ask)
+        if reason is not None:
+            cycle.barred[id] = (ask, reason)
+        elif among is None and first is not None:
             cycle.waiting[id] = ask
         else:
-            cycle.barred[id] = (ask, reason)
+            cycle.await_(ask)
     return cycle

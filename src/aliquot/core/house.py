@@ -43,7 +43,7 @@ def emptied(snapshot: Snapshot, *, pool: str, whole: Sequence[str] = ("node", "d
 def _is_same_tree(before: Sequence[Queue], after: Sequence[Queue]) -> bool:
     if before is after:
         return True
-    return [(one.id, one.parent) for one in before] == [(one.id, one.parent) for one in after]
+    return [(one.id, one.parent, one.order) for one in before] == [(one.id, one.parent, one.order) for one in after]
 
 
 def _other(before: Sequence[Node], after: Sequence[Node]) -> list[tuple[Node, Node]]:

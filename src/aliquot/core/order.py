@@ -7,10 +7,12 @@ have had the least GPU time, or those who ask for most, first instead of those w
 """
 
 import heapq
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from aliquot.core.asks import Ask
+from aliquot.core.lines import Line, Lines
 from aliquot.core.model import Policy, Queue, QueueOrder, Workload
 from aliquot.core.rooms import Account, Vector
 
@@ -84,112 +86,163 @@ def _alone(account: Account) -> QueueKey:
     return account.key[1]
 
 
+@dataclass(slots=True)
+class _Leaf:
+    """A queue with its lines: the head of each in a heap, as its key, the number of its line, its place in the line,
+    and the line."""
+
+    queue: Queue | None
+    heads: list[tuple[WorkloadKey, int, int, Line]] = field(default_factory=list)
+    lines: int = 0
+
+    @property
+    def head(self) -> Ask | None:
+        """Who is next."""
+        return self.heads[0][3][self.heads[0][2]] if self.heads else None
+
+
 class Turns:
     """Gives out the asks of one pool one at a time, looking anew at what the queues hold before each."""
 
     def __init__(
         self,
-        asks: Iterable[Ask],
-        accounts: Mapping[str, Sequence[Account]],
+        lines: Iterable[Lines],
+        accounts: Callable[[str], Sequence[Account]],
         policy: Policy,
         *,
-        is_over: Callable[[], bool] = lambda: False,
+        is_over: Callable[[], bool],
+        is_open: Callable[[Ask], bool],
+        admits: Callable[[Ask], bool],
     ) -> None:
-        """`accounts`: for each leaf its account and those above it, up to the root. `is_over`: nobody else is asked
-        for."""
-        self._policy = policy
-        self._is_over = is_over
-        self._leaves: dict[str, list[tuple[WorkloadKey, Ask]]] = {}
-        self._paths = accounts
-        self._children: dict[str | None, list[Account]] = {}
-        self._best: dict[str, tuple[QueueKey, Ask]] = {}
-        self._dropped: set[tuple[object, ...]] = set()
+        """`accounts`: of a leaf its account and those above it, up to the root. `is_over`: nobody else is asked for.
+        `is_open`: who of a line is still to be served. `admits`: whether a line is, asked of the first of
+        these."""
+        self._policy, self._is_over, self._is_open = policy, is_over, is_open
+        self._leaves: dict[str, _Leaf] = {}
+        self._paths: dict[str, Sequence[Account]] = {}
+        self._above: dict[str, str | None] = {}
         self._keys: dict[tuple[str, int, Vector], QueueKey] = {}
-        for ask in asks:
-            leaf = ask.workload.queue
-            self._leaves.setdefault(leaf, []).append((self._key(ask), ask))
-        known: set[str] = set()
-        for leaf in sorted(self._leaves):
-            heapq.heapify(self._leaves[leaf])
-            self._add_path(leaf, known)
+        self._best: dict[str, tuple[QueueKey, Ask]] = {}
+        """What each queue offers, and those below it together."""
+        self._offers: dict[str | None, list[tuple[QueueKey, str]]] = {}
+        """By parent, a heap of what its children offer, or offered before."""
+        self._stale: dict[str | None, dict[str, Account]] = {}
+        """By parent, the children whose offer is to be looked at anew."""
+        for line in (line for one in lines for line in one.all):
+            first = next((ask for ask in line if is_open(ask)), None)
+            if first is not None and admits(first):
+                self._enter(self._leaf(first.workload.queue, accounts), line)
+        self.refresh_all()
 
     def next(self) -> Ask | None:
         """The ask whose turn it is; None after the last."""
-        chosen = None if self._is_over() else self._choose(None)
+        chosen = None if self._is_over() else self._first(None)
         if chosen is None:
             return None
         ask = chosen[1]
-        heapq.heappop(self._leaves[ask.workload.queue])
+        self._pop(self._leaves[ask.workload.queue])
         self.refresh(ask.workload.queue)
         return ask
 
+    def rest(self) -> list[Ask]:
+        """All that are left, in the order in which they are served if nothing else changes."""
+        found: list[Ask] = []
+        while (ask := self.next()) is not None:
+            found.append(ask)
+            leaf = self._leaves[ask.workload.queue]
+            while leaf.head is not None and leaf.head.amounts == ask.amounts:  # It is the turn of its queue again.
+                if len(leaf.heads) > 1:
+                    found.append(leaf.head)
+                    self._pop(leaf)
+                    continue
+                _, _, at, line = leaf.heads.pop()
+                found += [one for one in line[at:] if self._is_open(one)]
+            self.refresh(ask.workload.queue)
+        return found
+
     def push(self, ask: Ask) -> None:
         """One more ask, of a workload that had its turn."""
-        leaf = ask.workload.queue
-        heapq.heappush(self._leaves[leaf], (self._key(ask), ask))
-        self.refresh(leaf)
-
-    def drop(self, shape: tuple[object, ...]) -> None:
-        """Pass over all asks of this shape from now on."""
-        self._dropped.add(shape)
-        self._best.clear()
-
-    def skip_like(self, ask: Ask, kind_of: Callable[[Ask], Hashable]) -> None:
-        """Pass over those that come right after an ask in its queue, as long as they are of its kind. While nothing
-        else changes these are the next ones anyway."""
-        waiting, kind = self._leaves[ask.workload.queue], kind_of(ask)
-        while waiting and kind_of(waiting[0][1]) == kind:
-            heapq.heappop(waiting)
+        self._enter(self._leaves[ask.workload.queue], [ask])
         self.refresh(ask.workload.queue)
 
+    def drop(self, shape: tuple[object, ...]) -> None:
+        """Pass over all asks of this shape that are left."""
+        for queue, leaf in self._leaves.items():
+            self._keep(queue, [one for one in leaf.heads if one[3][0].shape != shape])
+
+    def drop_like(self, ask: Ask) -> None:
+        """Pass over all that are left and like this one."""
+        queue, likeness = ask.workload.queue, ask.likeness
+        self._keep(queue, [one for one in self._leaves[queue].heads if one[3][0].likeness != likeness])
+
     def refresh(self, leaf: str) -> None:
-        """What this queue holds has changed."""
+        """What this queue holds, or who is next in it, has changed."""
         for account in self._paths[leaf]:
-            self._best.pop(account.queue.id, None)
+            id = account.queue.id
+            self._stale.setdefault(self._above[id], {})[id] = account
 
     def refresh_all(self) -> None:
         """What many queues hold has changed."""
-        self._best.clear()
+        for leaf in self._leaves:
+            self.refresh(leaf)
 
-    def _key(self, ask: Ask) -> WorkloadKey:
-        path = self._paths[ask.workload.queue]
-        return workload_key(ask, path[0].queue if path else None, self._policy)
+    def _leaf(self, queue: str, accounts: Callable[[str], Sequence[Account]]) -> _Leaf:
+        if queue not in self._leaves:
+            path = self._paths[queue] = accounts(queue)
+            for account, above in zip(path, (*path[1:], None), strict=False):
+                self._above[account.queue.id] = None if above is None else above.queue.id
+            self._leaves[queue] = _Leaf(path[0].queue if path else None)
+        return self._leaves[queue]
 
-    def _add_path(self, leaf: str, known: set[str]) -> None:
-        path = self._paths[leaf]
-        for index, account in enumerate(path):
-            if account.queue.id in known:
-                return
-            known.add(account.queue.id)
-            above = path[index + 1].queue.id if index + 1 < len(path) else None
-            self._children.setdefault(above, []).append(account)
+    def _enter(self, leaf: _Leaf, line: Line) -> None:
+        leaf.lines += 1
+        self._push(leaf, leaf.lines, 0, line)
 
-    def _choose(self, parent: str | None) -> tuple[QueueKey, Ask] | None:
-        best: tuple[QueueKey, Ask] | None = None
-        for account in self._children.get(parent, ()):
-            offered = self._offer(account)
-            if offered is not None and (best is None or offered[0] < best[0]):
-                best = offered
-        return best
+    def _push(self, leaf: _Leaf, number: int, at: int, line: Line) -> None:
+        """The next of a line that is open is its head."""
+        while at < len(line) and not self._is_open(line[at]):
+            at += 1
+        if at < len(line):
+            heapq.heappush(leaf.heads, (workload_key(line[at], leaf.queue, self._policy), number, at, line))
+
+    def _pop(self, leaf: _Leaf) -> None:
+        _, number, at, line = heapq.heappop(leaf.heads)
+        self._push(leaf, number, at + 1, line)
+
+    def _keep(self, queue: str, heads: list[tuple[WorkloadKey, int, int, Line]]) -> None:
+        leaf = self._leaves[queue]
+        if len(heads) < len(leaf.heads):
+            leaf.heads = heads
+            heapq.heapify(heads)
+            self.refresh(queue)
+
+    def _first(self, parent: str | None) -> tuple[QueueKey, Ask] | None:
+        """The best offer below a queue (None: of all). An old offer is dropped when it comes to the top."""
+        offers = self._offers.setdefault(parent, [])
+        for id, account in self._stale.pop(parent, {}).items():
+            before, offer = self._best.pop(id, None), self._offer(account)
+            if offer is not None:
+                self._best[id] = offer
+                if before is None or before[0] != offer[0]:
+                    heapq.heappush(offers, (offer[0], id))
+        while offers:
+            key, id = offers[0]
+            best = self._best.get(id)
+            if best is not None and best[0] == key:
+                return best
+            heapq.heappop(offers)
+        return None
 
     def _offer(self, account: Account) -> tuple[QueueKey, Ask] | None:
         id = account.queue.id
-        if id in self._best:
-            return self._best[id]
-        ask = self._head(id)
+        leaf = self._leaves.get(id)
+        ask = leaf.head if leaf is not None else None
         if ask is None:
-            below = self._choose(id)
-            ask = below[1] if below else None
+            below = self._first(id)
+            ask = below[1] if below is not None else None
         if ask is None:
             return None
         key = (id, account.version, ask.amounts)
         if key not in self._keys:
             self._keys[key] = queue_key(account, ask.amounts)
-        self._best[id] = (self._keys[key], ask)
-        return self._best[id]
-
-    def _head(self, leaf: str) -> Ask | None:
-        waiting = self._leaves.get(leaf)
-        while waiting and waiting[0][1].shape in self._dropped:
-            heapq.heappop(waiting)
-        return waiting[0][1] if waiting else None
+        return self._keys[key], ask

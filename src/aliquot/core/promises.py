@@ -33,7 +33,7 @@ def honour(cycle: Cycle) -> None:
             continue
         cycle.promises[id] = cycle.standing[id] = kept
         if id in cycle.waiting:
-            cycle.waiting[id] = kept.ask
+            cycle.await_(kept.ask)
 
 
 def redeem(cycle: Cycle, ask: Ask) -> bool:

@@ -12,7 +12,6 @@ from aliquot.core.cycle import Cycle
 from aliquot.core.model import RESOURCES, PodRequest
 from aliquot.core.placement import Placer
 from aliquot.core.plan import Blocker, Code, Reason
-from aliquot.core.rooms import Holding
 from aliquot.core.snapshot import Pool, World
 
 _MOST_BLOCKERS = 10
@@ -29,7 +28,8 @@ class Reasons:
     _empty: dict[tuple[str, tuple[str, ...]], Placer] = field(default_factory=dict)
     _fits: dict[tuple[object, ...], bool] = field(default_factory=dict)
     _shortages: dict[tuple[object, ...], Reason] = field(default_factory=dict)
-    _holders: dict[tuple[str, int], list[list[Holding]]] = field(default_factory=dict)
+    _held: dict[tuple[str, int], shortages.Held] = field(default_factory=dict)
+    _foreign: dict[str, tuple[Blocker, ...]] = field(default_factory=dict)
     _freed: dict[tuple[object, ...], bool] = field(default_factory=dict)
     _known: dict[tuple[object, ...], Reason] = field(default_factory=dict)
     _told: set[str] | None = None
@@ -70,9 +70,9 @@ class Reasons:
     def _kept_off(self, ask: Ask, pool: Pool) -> Reason | None:
         """Taints or selectors keep it off every node."""
         for request in _distinct(ask):
-            refusals = [(constraints.refusal(node.node, request), node.node) for node in pool.nodes]
-            if all(refused is not None for refused, _ in refusals):
-                return shortages.kept_off(request, [(refused or "", node) for refused, node in refusals])
+            if not any(constraints.refusal(node.node, request) is None for node in pool.nodes):
+                refusals = [(constraints.refusal(node.node, request) or "", node.node) for node in pool.nodes]
+                return shortages.kept_off(request, refusals)
         return None
 
     def _too_far_apart(self, ask: Ask) -> Reason | None:
@@ -245,15 +245,8 @@ class Reasons:
             self._shortages[ask.shape] = shortages.shortage(self.cycle.placer, ask, pool)
         reason = self._shortages[ask.shape]
         index = _SHORT_OF.get(reason.code, 0)
-        holders = self._held(pool, index)
-        blockers = tuple(shortages.blocker(holdings, index) for holdings in holders[:_MOST_BLOCKERS])
-        foreign = tuple(
-            Blocker(None, f"process {use.pid} of {use.user} holds {use.mib} MiB of {room.device.id}")
-            for node in pool.nodes
-            for room in node.devices
-            for use in room.device.foreign
-            if index == 0
-        )
+        held = self._held_of(pool, index)
+        foreign = self._foreign_of(pool) if index == 0 else ()
         over = self._over_share(ask, pool, index)
         if over is None and self._would_fit_without_promises(ask):
             return self._promised_away(ask)
@@ -264,21 +257,17 @@ class Reasons:
         if over is not None:
             code, message = Code.OVER_FAIR_SHARE, f"{message}; {over.message}"
             numbers |= over.numbers
-        return Reason(code, message, numbers | {"holders": len(holders)}, (*blockers, *foreign)[:_MOST_BLOCKERS])
+        return Reason(code, message, numbers | {"holders": held.count}, (*held.blockers, *foreign)[:_MOST_BLOCKERS])
 
     def _over_share(self, ask: Ask, pool: Pool, index: int) -> Reason | None:
         """Whether its queue would need more than its fair share to take from the others, who hold some."""
         accounts = self.cycle.world.accounts_of(pool.name, ask.workload.queue)
-        others = [
-            holdings
-            for holdings in self._held(pool, index)
-            if holdings[0].workload.queue != ask.workload.queue and holdings[0].workload.is_preemptible
-        ]
+        others = [held for queue, held in self._held_of(pool, index).preemptible.items() if queue != ask.workload.queue]
         if not others or not ask.amounts[index]:
             return None
         for account in accounts:
             held, share = account.level[index], account.share[index]
-            if held + ask.amounts[index] > share and any(account not in one[0].accounts for one in others):
+            if held + ask.amounts[index] > share and any(account not in one for one in others):
                 resource = RESOURCES[index]
                 return Reason(
                     Code.OVER_FAIR_SHARE,
@@ -288,11 +277,22 @@ class Reasons:
                 )
         return None
 
-    def _held(self, pool: Pool, index: int) -> list[list[Holding]]:
-        """Who holds some of a resource in a pool, the oldest first."""
-        if (pool.name, index) not in self._holders:
-            self._holders[pool.name, index] = shortages.holders(self.cycle, pool, index)
-        return self._holders[pool.name, index]
+    def _held_of(self, pool: Pool, index: int) -> shortages.Held:
+        """Who holds some of a resource in a pool."""
+        if (pool.name, index) not in self._held:
+            self._held[pool.name, index] = shortages.held(self.cycle, pool, index, most=_MOST_BLOCKERS)
+        return self._held[pool.name, index]
+
+    def _foreign_of(self, pool: Pool) -> tuple[Blocker, ...]:
+        """The processes from outside on the devices of a pool."""
+        if pool.name not in self._foreign:
+            self._foreign[pool.name] = tuple(
+                Blocker(None, f"process {use.pid} of {use.user} holds {use.mib} MiB of {room.device.id}")
+                for node in pool.nodes
+                for room in node.devices
+                for use in room.device.foreign
+            )
+        return self._foreign[pool.name]
 
     def _fits_near(self, ask: Ask) -> bool:
         """Whether its gang, with what it has to be near, fits the pool with nothing in it."""

@@ -5,14 +5,16 @@ never held up by a search for victims. The work is bounded in steps (a place loo
 the same input gives the same plan on every machine.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from datetime import datetime
 
-from aliquot.core import consolidation, endings, eviction, order, promises, reasons, reservations, rooms, victims
+from aliquot.core import consolidation, endings, eviction, promises, reasons, reservations, rooms, victims
 from aliquot.core import cycle as cycles
 from aliquot.core.asks import Ask
 from aliquot.core.cycle import Cycle
+from aliquot.core.lines import Lines
 from aliquot.core.model import ActionName, Amounts, Policy, Snapshot
+from aliquot.core.order import Turns
 from aliquot.core.plan import Plan, Reason, Rule, Wait
 from aliquot.core.rooms import View
 from aliquot.core.snapshot import World
@@ -69,7 +71,7 @@ def allocate(cycle: Cycle) -> None:
         for rank in range(1, cycle.most_pools()):
             for pool in cycle.pools:
                 _serve(cycle, pool, ("now",), rank=rank)
-        if not any(request.is_social for ask in cycle.waiting.values() for request in ask.requests):
+        if not cycle.is_social:
             return
         cycle.world.growth += 1  # Who is drawn to others may find a place near those who have just started.
 
@@ -77,7 +79,7 @@ def allocate(cycle: Cycle) -> None:
 def consolidate(cycle: Cycle) -> None:
     """Move what runs to make room for those who may give way themselves."""
     for pool in cycle.pools:
-        turns = cycle.turns(pool, [ask for ask in cycle.asks_in(pool) if ask.workload.is_preemptible])
+        turns = cycle.turns(pool, admits=lambda ask: ask.workload.is_preemptible)
         while (ask := turns.next()) is not None:
             if not _may_evict(cycle, ask):
                 continue
@@ -120,7 +122,7 @@ def hold(cycle: Cycle) -> None:
     """Keep the next room for heads of queues that have waited for long."""
     is_wanted = any(queue.hold_after is not None for queue in cycle.world.snapshot.queues)
     for pool in cycle.pools if is_wanted else ():
-        turns = cycle.turns(pool, cycle.asks_in(pool))
+        turns = cycle.turns(pool)
         seen: set[str] = set()
         while (ask := turns.next()) is not None:
             if ask.workload.queue in seen:
@@ -147,7 +149,7 @@ ACTIONS: tuple[tuple[ActionName, Action], ...] = (
 
 
 def _serve(cycle: Cycle, pool: str, views: tuple[View, ...], *, rank: int = 0) -> None:
-    turns = cycle.turns(pool, cycle.asks_in(pool, rank))
+    turns = cycle.turns(pool, rank=rank)
     while (ask := turns.next()) is not None:
         if cycle.is_spent:
             cycle.unsearched.add(ask.id)
@@ -157,13 +159,21 @@ def _serve(cycle: Cycle, pool: str, views: tuple[View, ...], *, rank: int = 0) -
             if "now" in views:
                 promises.redeem(cycle, ask)
         elif not _start(cycle, ask, views):
-            if not cycle.promises and cycle.placer.is_full(ask, views):
-                turns.drop(ask.shape)
+            _pass_over(cycle, turns, ask, views)
             continue
         turns.refresh(ask.workload.queue)
         following = cycle.waiting.get(ask.id)
         if following is not None and following is not ask and following.pool == pool:
             turns.push(following)
+
+
+def _pass_over(cycle: Cycle, turns: Turns, ask: Ask, views: tuple[View, ...]) -> None:
+    """Do not try those who would not start either. Beside promises each is tried: one that ends soon may fill a gap."""
+    if cycle.promises:
+        return
+    turns.drop_like(ask)
+    if cycle.placer.is_full(ask, views):
+        turns.drop(ask.shape)
 
 
 def _start(cycle: Cycle, ask: Ask, views: tuple[View, ...]) -> bool:
@@ -189,44 +199,29 @@ def _start(cycle: Cycle, ask: Ask, views: tuple[View, ...]) -> bool:
 def _make_room(cycle: Cycle, rule: Rule) -> None:
     for rank in range(cycle.most_pools()):
         for pool in cycle.pools:
-            asks = victims.prospects(cycle, pool, cycle.asks_in(pool, rank), rule)
-            for equal in victims.by_claim(cycle, asks, rule):
-                _make_room_for(cycle, pool, equal, rule)
+            for admits in victims.seekers(cycle, pool, rule):
+                _make_room_for(cycle, pool, cycle.turns(pool, rank=rank, admits=admits), rule)
 
 
-def _make_room_for(cycle: Cycle, pool: str, asks: Sequence[Ask], rule: Rule) -> None:
-    turns = cycle.turns(pool, asks)
-    hopeless: set[tuple[object, ...]] = set()
-
-    def kind_of(ask: Ask) -> tuple[object, ...]:
-        return _seeker(cycle, ask, rule)
-
+def _make_room_for(cycle: Cycle, pool: str, turns: Turns, rule: Rule) -> None:
+    hopeless: set[int] = set()
     while (ask := turns.next()) is not None:
         if not _may_evict(cycle, ask):
             continue
         if cycle.is_spent:
             cycle.unsearched.add(ask.id)
+        elif ask.likeness in hopeless:
             continue
-        kind = kind_of(ask)
-        if kind in hopeless:
-            turns.skip_like(ask, kind_of)
-            continue
-        if any(eviction.Search(cycle, one, rule).take() for one in cycle.apart(ask)):
+        elif any(eviction.Search(cycle, one, rule).take() for one in cycle.apart(ask)):
             hopeless.clear()
             turns.refresh_all()
             following = cycle.waiting.get(ask.id)
             if following is not None and following is not ask and following.pool == pool:
                 turns.push(following)
         elif ask.id not in cycle.unsearched:
-            hopeless.add(kind)
-
-
-def _seeker(cycle: Cycle, ask: Ask, rule: Rule) -> tuple[object, ...]:
-    """Who are equal here find victims, or none, alike."""
-    workload = ask.workload
-    turn = order.service_class(workload, cycle.policy) if rule is Rule.TIME_SLICE else 0
-    waits = _is_delayed(cycle, ask)
-    return (workload.queue, workload.priority, workload.is_preemptible, ask.is_core, waits, turn, ask.shape)
+            hopeless.add(ask.likeness)
+            if not ask.workload.preemption_delay:  # Else it is said of each that it waits for that.
+                turns.drop_like(ask)
 
 
 def _is_delayed(cycle: Cycle, ask: Ask) -> bool:
@@ -295,7 +290,7 @@ def reason_of(cycle: Cycle, ask: Ask) -> Reason:
 def before(cycle: Cycle, ask: Ask) -> list[Ask]:
     """Who is served before one that waits after the cycle, in order; before one that cannot start everybody who can."""
     found: list[Ask] = []
-    for one in (*queue_of(cycle, ask.pool, until=ask.id), *barred_from(cycle, ask.pool)):
+    for one in (*queue_of(cycle, ask.pool), *barred_from(cycle, ask.pool)):
         if one.id == ask.id:
             break
         found.append(one)
@@ -310,17 +305,17 @@ def ask_of(cycle: Cycle, id: str) -> Ask | None:
     return cycle.waiting.get(id) if kept is None else kept.ask
 
 
-def queue_of(cycle: Cycle, pool: str, *, until: str = "") -> list[Ask]:
-    """Who waits for a pool after the cycle, in the order in which it would be served; `until`: as far as this one."""
-    asks = [ask for id, ask in cycle.waiting.items() if id not in cycle.promises]
-    asks += [kept.ask for kept in cycle.promises.values()]
-    turns = cycle.turns(pool, [ask for ask in asks if ask.pool == pool and ask.id not in cycle.barred])
-    ordered: list[Ask] = []
-    while (ask := turns.next()) is not None:
-        ordered.append(ask)
-        if ask.id == until:
-            break
-    return ordered
+def queue_of(cycle: Cycle, pool: str) -> list[Ask]:
+    """Who waits for a pool after the cycle, in the order in which it would be served."""
+    promised, waiting = cycle.promises, cycle.waiting
+
+    def is_open(ask: Ask) -> bool:
+        id = ask.workload.id
+        return waiting.get(id) is ask if id not in promised else promised[id].ask is ask
+
+    kept = Lines(one.ask for one in promised.values() if one.ask.pool == pool and not cycle.is_in_line(one.ask))
+    lines = [*cycle.lines(pool), kept]
+    return cycle.turns_of(pool, lines, is_open=is_open, admits=lambda ask: True).rest()
 
 
 def barred_from(cycle: Cycle, pool: str) -> list[Ask]:

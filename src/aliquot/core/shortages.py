@@ -1,7 +1,7 @@
 """The words of reasons: what is too large, what is short, who holds it, and what keeps a pod off."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from aliquot.core import constraints, fitting, quota, rooms, wording
 from aliquot.core.asks import Ask
@@ -9,7 +9,7 @@ from aliquot.core.cycle import Cycle
 from aliquot.core.model import RESOURCES, Device, GpuRequest, Group, Node, Pod, PodRequest
 from aliquot.core.placement import Placer
 from aliquot.core.plan import Blocker, Code, Reason
-from aliquot.core.rooms import Holding, NodeRoom, Vector
+from aliquot.core.rooms import Account, Holding, NodeRoom, Vector
 from aliquot.core.snapshot import Pool, World
 
 _SHORT_OF = {Code.NO_FREE_CPU: 1, Code.NO_FREE_MEMORY: 2}
@@ -294,23 +294,41 @@ def _free(node: NodeRoom, index: int) -> int:
     return min(node.idle[index], node.future[index])
 
 
-def holders(cycle: Cycle, pool: Pool, index: int) -> list[list[Holding]]:
-    """Who holds some of a resource in a pool, by workload, the oldest first."""
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Who holds some of a resource in a pool: how many, the oldest of them, and by queue, of those that may be
+    evicted, the accounts in which it counts."""
+
+    count: int
+    blockers: tuple[Blocker, ...]
+    preemptible: Mapping[str, Sequence[Account]]
+
+
+def held(cycle: Cycle, pool: Pool, index: int, *, most: int) -> Held:
+    """Who holds some of a resource in a pool, as the cycle leaves it; `most` so many are named."""
     world = cycle.world
-    groups = [entry.running for queue in world.holder_queues(pool.name) for entry in world.holders(pool.name, queue)]
+    queues = [world.held_by(pool.name, queue) for queue in world.holder_queues(pool.name)]
+    running = [found.holding(index) for found in queues if found is not None]
     ending: dict[str, list[Holding]] = {}
     for one in world.releasing():
         ending.setdefault(one.workload.id, []).append(one)
-    groups += [*ending.values(), *cycle.bound.values()]
-    held = [
+    others = [
         group
-        for group in groups
+        for group in (*ending.values(), *cycle.bound.values())
         if group[0].node is not None
         and group[0].node.node.pool == pool.name
         and any(holding.charge[index] for holding in group)
     ]
-    held.sort(key=lambda group: (group[0].workload.created, group[0].workload.id))
-    return held
+    oldest = [entry.running for entries in running for entry in entries[:most]] + others
+    oldest.sort(key=lambda group: (group[0].workload.created, group[0].workload.id))
+    movable = [next((one.running for one in entries if one.workload.is_preemptible), None) for entries in running]
+    movable += [group for group in others if group[0].workload.is_preemptible]
+    preemptible = {group[0].workload.queue: group[0].accounts for group in movable if group is not None}
+    return Held(
+        sum(len(entries) for entries in running) + len(others),
+        tuple(blocker(group, index) for group in oldest[:most]),
+        preemptible,
+    )
 
 
 def blocker(holdings: Sequence[Holding], index: int) -> Blocker:

@@ -5,11 +5,13 @@ the world is ever made. A world is kept from cycle to cycle: `sync` enters only 
 and a plan made with a kept world equals one made with a new one.
 """
 
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from aliquot.core import asks, comings, constraints, fairshare, fitting, gang, house, rooms, topology
-from aliquot.core.asks import Ask, Entry, Unit
+from aliquot.core.asks import Ask, Entry, Holders, Unit
+from aliquot.core.lines import Lines
 from aliquot.core.model import (
     WHOLE_DEVICE_MILLI,
     Amounts,
@@ -18,6 +20,7 @@ from aliquot.core.model import (
     Pod,
     PodRequest,
     PodState,
+    QueueOrder,
     Snapshot,
     Workload,
 )
@@ -63,6 +66,8 @@ class World:
         self._more_pools = tuple(more_pools)
         self.requests: list[PodRequest] = []
         self._kinds: dict[PodRequest, int] = {}
+        self._likenesses: dict[tuple[object, ...], int] = {}
+        self._numbers = itertools.count()
         self._known: dict[int, tuple[PodRequest, int]] = {}
         self.growth = 0
         """Goes up whenever room grew: a "does not fit" from before need not hold any more."""
@@ -92,6 +97,8 @@ class World:
             _forget(pool)
         if len(self._known) > 10_000 + 4 * len(self._kinds) + 4 * len(self.entries):
             self._known.clear()
+        if len(self._likenesses) > 10_000 + 4 * len(self.entries):
+            self._likenesses.clear()  # Numbers are not given out again.
 
     def _refit(self, before: Snapshot) -> None:
         """Enter what of the queues and nodes is other than before."""
@@ -143,8 +150,12 @@ class World:
 
     def holders(self, pool: str, queue: str) -> list[Entry]:
         """The workloads of a queue that run in a pool, by id."""
-        found = self._holders.get((pool, queue), {})
-        return [found[id] for id in sorted(found)]
+        found = self.held_by(pool, queue)
+        return [] if found is None else found.ordered
+
+    def held_by(self, pool: str, queue: str) -> Holders | None:
+        """The same, with what is known of them; None if there are none."""
+        return self._holders.get((pool, queue))
 
     def holder_queues(self, pool: str) -> list[str]:
         """The queues that run something in a pool, by id."""
@@ -279,17 +290,42 @@ class World:
         if workload.gang is not None or workload.near is not None:
             where = workload.id if not is_core or self.running_of(workload.id) else None
             shape = (*shape, workload.root, tuple(gang.leaf_of(workload, pod) for pod in pods), where)
+        amounts = self.ask_of(_pools_of(workload), pods)
         return Ask(
             workload=workload,
             pool=pool,
             pods=pods,
             requests=tuple(pod.request for pod in pods),
             kinds=tally,
-            amounts=self.ask_of(_pools_of(workload), pods),
+            amounts=amounts,
             shape=shape,
             is_core=is_core,
+            likeness=self._likeness_of(workload, shape, amounts, is_core=is_core, is_one=not alternatives),
             alternatives=alternatives,
         )
+
+    def _likeness_of(
+        self, workload: Workload, shape: tuple[object, ...], amounts: Vector, *, is_core: bool, is_one: bool
+    ) -> int:
+        """The number of all who ask for the same, on the same terms. Who has other choices is like nobody else."""
+        queue = self.queues.get(workload.queue)
+        is_sliced = queue is not None and queue.order is QueueOrder.LEAST_ATTAINED_SERVICE
+        terms = (
+            workload.queue,
+            workload.priority,
+            workload.preemptibility,
+            workload.never_preempts,
+            workload.preemption_delay,
+            workload.fallback_pools,
+            workload.attained_milli_seconds if is_sliced else 0,
+            "" if is_one else workload.id,
+            shape,
+            amounts,
+            is_core,
+        )
+        if terms not in self._likenesses:
+            self._likenesses[terms] = next(self._numbers)
+        return self._likenesses[terms]
 
     def units_of(self, entry: Entry) -> list[Unit]:
         """What of a workload ends together, in the order in which it would be given up."""
@@ -316,10 +352,12 @@ class World:
         self.pools: dict[str, Pool] = {}
         self.entries: dict[str, Entry] = {}
         self.waiting: dict[str, Entry] = {}
+        self.lines: dict[str, Lines] = {}
+        """By pool, what they wait for at the start of a cycle."""
         self.broken: dict[str, Entry] = {}
         """What runs below the minimum of its gang."""
         self._releasing: dict[str, Entry] = {}
-        self._holders: dict[tuple[str, str], dict[str, Entry]] = {}
+        self._holders: dict[tuple[str, str], Holders] = {}
         self._journal: list[tuple[Holding, Effect]] = []
         self._paths: dict[tuple[str, str], tuple[Account, ...]] = {}
         self._charges: dict[tuple[GpuRequest, tuple[str, ...]], int] = {}
@@ -377,7 +415,7 @@ class World:
         asked = self.ask_of(_pools_of(workload), entry.pending) if entry.pending else (0, 0, 0)
         entry.asked = rooms.plus(asked, rooms.charge_of(placed))
         if entry.running:
-            self._holders.setdefault((entry.pool, workload.queue), {})[workload.id] = entry
+            self._holders.setdefault((entry.pool, workload.queue), Holders()).add(entry)
             entry.is_whole = gang.is_satisfied(workload, {one.pod.id for one in entry.running})
             if not entry.is_whole:
                 self.broken[workload.id] = entry
@@ -386,9 +424,17 @@ class World:
         if entry.releasing:
             self._releasing[workload.id] = entry
         if entry.pending:
-            self.waiting[workload.id] = entry
-            self.first_ask(entry, entry.pool)
+            self._line_up(entry)
         self._count(entry, 1)
+
+    def _line_up(self, entry: Entry) -> None:
+        workload = entry.workload
+        self.waiting[workload.id] = entry
+        ask = self.first_ask(entry, entry.pool)
+        if ask is not None:
+            self.lines.setdefault(entry.pool, Lines()).add(ask)
+            is_unmet = any(pod.unmet for pod in ask.pods)
+            entry.is_ready = workload.not_before is None and not entry.releasing and not is_unmet
 
     def _remove(self, id: str) -> None:
         entry = self.entries.pop(id)
@@ -397,12 +443,14 @@ class World:
         for one in entry.releasing:
             effect = Effect.HOLD if one.pod.is_stuck else Effect.RELEASE
             self._shift(one, rooms.INVERSE[effect])
-        found = self._holders.get((entry.pool, entry.workload.queue), {})
-        found.pop(id, None)
-        if not found:
-            self._holders.pop((entry.pool, entry.workload.queue), None)
+        key = (entry.pool, entry.workload.queue)
+        if entry.running:
+            self._holders[key].remove(id)
+            if not self._holders[key].entries:
+                del self._holders[key]
         self._releasing.pop(id, None)
-        self.waiting.pop(id, None)
+        if self.waiting.pop(id, None) is not None and (ask := entry.asks[entry.pool]) is not None:
+            self.lines[entry.pool].remove(ask)
         self.broken.pop(id, None)
         self._count(entry, -1)
 

@@ -10,7 +10,8 @@ Preemption. Inside a queue a higher priority takes from a lower one; and where a
 the least GPU time, work of an earlier class takes from work of a later one that has run for a quantum.
 """
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -244,46 +245,44 @@ def _has_had_its_turn(cycle: Cycle, workload: Workload) -> bool:
     return started is not None and started + cycle.policy.service_quantum <= cycle.now
 
 
-def is_sliced(cycle: Cycle, ask: Ask) -> bool:
-    """Whether its queue serves those first who have had the least GPU time."""
-    queue = cycle.world.queues[ask.workload.queue]
-    return queue.order is QueueOrder.LEAST_ATTAINED_SERVICE
+def _is_sliced(cycle: Cycle, queue: str) -> bool:
+    """Whether a queue serves those first who have had the least GPU time."""
+    found = cycle.world.queues.get(queue)
+    return found is not None and found.order is QueueOrder.LEAST_ATTAINED_SERVICE
 
 
-def prospects(cycle: Cycle, pool: str, asks: Sequence[Ask], rule: Rule) -> list[Ask]:
-    """Those of the asks of a pool for whom something may run that they may evict: a sound "no" for the others, before
-    any search and for many at once."""
+def seekers(cycle: Cycle, pool: str, rule: Rule) -> list[Callable[[Ask], bool]]:
+    """Who looks for victims, in turn: those for whom something may run that they may evict, which is a sound "no" for
+    the others, before any search. What a quota guarantees may take its queue over its fair share of something else; so
+    work that asks for nothing its queue has a quota of takes from others after it, or it would have to give back."""
     if rule is Rule.RECLAIM:
         leaves = _leaves(cycle, pool)
-        return [ask for ask in asks if len(leaves) > (ask.workload.queue in leaves)]
-    if rule is Rule.TIME_SLICE:
-        asks = [ask for ask in asks if is_sliced(cycle, ask)]
-    holders = {queue: _holders(cycle, pool, queue) for queue in sorted({ask.workload.queue for ask in asks})}
+        may_find: Callable[[Ask], bool] = lambda ask: len(leaves) > (ask.workload.queue in leaves)  # noqa: E731
+        return [
+            lambda ask: may_find(ask) and _is_covered(cycle, ask),
+            lambda ask: may_find(ask) and not _is_covered(cycle, ask),
+        ]
     if rule is Rule.PREEMPT:
-        lowest = {queue: min((one.priority for one in found), default=None) for queue, found in holders.items()}
-        lower = ((ask, lowest[ask.workload.queue]) for ask in asks)
-        return [ask for ask, least in lower if least is not None and least < ask.workload.priority]
+        return [lambda ask: _least_priority(cycle, pool, ask.workload.queue) < ask.workload.priority]
     last: dict[tuple[str, int], int] = {}
-    for queue, found in holders.items():
-        for one in found:
+    for queue in _leaves(cycle, pool):
+        for one in _holders(cycle, pool, queue) if _is_sliced(cycle, queue) else ():
             if _has_had_its_turn(cycle, one):
                 key = (queue, one.priority)
                 last[key] = max(last.get(key, 0), order.service_class(one, cycle.policy))
     return [
-        ask
-        for ask in asks
-        if order.service_class(ask.workload, cycle.policy) < last.get((ask.workload.queue, ask.workload.priority), 0)
+        lambda ask: (
+            order.service_class(ask.workload, cycle.policy) < last.get((ask.workload.queue, ask.workload.priority), 0)
+        )
     ]
 
 
-def by_claim(cycle: Cycle, asks: Sequence[Ask], rule: Rule) -> list[list[Ask]]:
-    """Who looks for victims first. What a quota guarantees may take its queue over its fair share of something else; so
-    work that asks for nothing its queue has a quota of takes from others after it, or it would have to give back."""
-    if rule is not Rule.RECLAIM:
-        return [list(asks)]
-    covered = [ask for ask in asks if _is_covered(cycle, ask)]
-    ids = {ask.id for ask in covered}
-    return [found for found in (covered, [ask for ask in asks if ask.id not in ids]) if found]
+def _least_priority(cycle: Cycle, pool: str, queue: str) -> float:
+    """The lowest priority of what runs of a queue, or is promised room; infinity if there is nothing."""
+    held = cycle.world.held_by(pool, queue)
+    promised = [kept.ask for kept in cycle.standing.values()]
+    found = [ask.workload.priority for ask in promised if ask.workload.queue == queue and ask.pool == pool]
+    return min([*found, *([held.least_priority] if held is not None else [])], default=math.inf)
 
 
 def _is_covered(cycle: Cycle, ask: Ask) -> bool:
