@@ -117,6 +117,17 @@ def test_of_unlike_pods_above_the_minimum_those_that_fit_start() -> None:
     assert [one.place.pod for one in made.binds] == ["a1-2"]
 
 
+@pytest.mark.parametrize("depth", [1, 2])
+def test_a_group_that_needs_a_rack_finds_one_though_a_larger_group_would_take_it(depth: int) -> None:
+    needy = Group("leader", 1, near=IN_A_RACK)
+    root = Group("", 2, (Group("head", 1, (needy,)) if depth > 1 else needy, Group("workers", 2)))
+    crew = tree(job("a1", "a", pods=3), root, "leader", "workers", "workers")
+
+    where = nodes_of(located(rack("node-1", "z", "r1", 1), node("node-2", devices=2), crew))
+
+    assert where == ["node-1", "node-2", "node-2"]
+
+
 # What is given up first
 
 

@@ -306,14 +306,30 @@ class _Gang:
             if group.near is not None and group.near.preferred is not None:
                 return self._place_spanning(group.near, pods, rows)
             return self._placer._place_pods(self._ask, pods, self._view, order=self._order, rows=rows)
-        found: list[Holding] = []
         children = [child for child in group.groups if any(self._pods.get(leaf) for leaf in gang.leaves_of(child))]
-        for child in sorted(children, key=lambda child: (-self._weight(child), child.name)):
-            placed = self._place(child, rows)
+        for ordered in self._sequences(children):
+            mark = self._world.mark()
+            found = self._place_one_by_one(ordered, rows)
+            if found is not None:
+                return found
+            self._world.rollback(mark)
+        return None
+
+    def _place_one_by_one(self, groups: Sequence[Group], rows: Rows | None) -> list[Holding] | None:
+        found: list[Holding] = []
+        for group in groups:
+            placed = self._place(group, rows)
             if placed is None:
                 return None
             found += placed
         return found
+
+    def _sequences(self, groups: Sequence[Group]) -> list[list[Group]]:
+        """What is hardest to place first: the largest; or those that have to be in one domain, as others may take the
+        only one that would do."""
+        by_size = sorted(groups, key=lambda one: (-self._weight(one), one.name))
+        bound_first = sorted(by_size, key=lambda one: not _is_bound(one))
+        return [by_size] if bound_first == by_size else [by_size, bound_first]
 
     def _weight(self, group: Group) -> int:
         """The largest first: what is hardest to place."""
@@ -422,6 +438,12 @@ class _Gang:
             else:
                 found += placed
         return left, found
+
+
+def _is_bound(group: Group) -> bool:
+    """Whether it, or a group of it, has to be in one domain."""
+    is_own = group.near is not None and group.near.required is not None
+    return is_own or any(_is_bound(child) for child in group.groups)
 
 
 def _inside(members: Sequence[int], rows: Rows | None) -> Rows:
