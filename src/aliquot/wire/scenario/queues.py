@@ -9,7 +9,7 @@ from aliquot.wire.scenario.fields import Fields, Version
 
 QUEUE = fields.keys(
     "name parent priority gpu cpu memory preemptMinRuntime reclaimMinRuntime",
-    "pools usage held drained order holdAfter evictionsLeft",
+    "pools usage held drained order holdAfter evictionsLeft created",
 )
 TERMS = fields.keys("", "priority gpu cpu memory usage")
 CLAIM = fields.keys("quota weight limit")
@@ -27,8 +27,10 @@ def read(top: Fields, version: Version, *, now: datetime, pools: Iterable[str]) 
     paths: dict[str, str] = {}
     pools = tuple(pools)
     for data, path in top.items("queues"):
-        created = now - _AGE + timedelta(seconds=len(found))
-        queue = _queue(Fields(data, path, QUEUE, version), version, created=created, pools=pools)
+        one = Fields(data, path, QUEUE, version)
+        listed = now - _AGE + timedelta(seconds=len(found))
+        created = now + one.past("created") if one.has("created") else listed
+        queue = _queue(one, version, created=created, pools=pools)
         if queue.id in found:
             fields.refuse_twin(f"{path}.name", "queues", queue.id)
         found[queue.id] = queue

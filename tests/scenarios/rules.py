@@ -1,0 +1,33 @@
+"""All rules by the chapters of `docs/explanation/scheduling-rules.md`, and what of the page is no rule."""
+
+from collections.abc import Mapping
+
+from tests.scenarios.chapters import amounts, places, shares, turns
+from tests.scenarios.rule import Rule
+
+CHAPTERS: Mapping[str, tuple[Rule, ...]] = {
+    "Amounts": amounts.RULES,
+    "Fair share": shares.FAIR_SHARE,
+    "What a project may use at all": shares.ALLOWED,
+    "Who is served first": turns.ORDER,
+    "Gangs": turns.GANGS,
+    "Near each other": places.NEAR,
+    "Parts of a device": places.PARTS,
+    "Node pools": places.POOLS,
+}
+
+NO_RULES: Mapping[str, tuple[str, ...]] = {
+    "Fair share": (
+        "[Fair share](fair-share.md) works it out in examples.",
+        "**Past use.**",
+        "On 8 GPUs with `k` = 1:",
+        "| Project | Quota | Weight | Used | Asks | Part of the weight | Part of the use | Of the rest",
+        "| Fair share, with past use |",
+        # They are the case `past-use-counts`.
+        "| vision | 2 | 1 | 60 % | 8 | 1/2 | 3/4 | 1/2 - 1/4 = 1/4 | 3 |",
+        "| speech | 2 | 1 | 20 % | 8 | 1/2 | 1/4 | 1/2 + 1/4 = 3/4 | 5 |",
+        "The quotas take 4 of the 8. Of the other 4 vision gets one quarter and speech three.",
+    ),
+    "Gangs": ("**Elastic.**", "**Stale.**"),
+    "Parts of a device": ("**MIG.**",),
+}
