@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from tests.scenarios.chapters import amounts, places, shares, turns
+from tests.scenarios.chapters import amounts, nodes, places, shares, turns
 from tests.scenarios.rule import Rule
 
 CHAPTERS: Mapping[str, tuple[Rule, ...]] = {
@@ -14,6 +14,8 @@ CHAPTERS: Mapping[str, tuple[Rule, ...]] = {
     "Near each other": places.NEAR,
     "Parts of a device": places.PARTS,
     "Node pools": places.POOLS,
+    "Which nodes may be used": nodes.MAY_BE_USED,
+    "Where a pod goes": nodes.GOES,
 }
 
 NO_RULES: Mapping[str, tuple[str, ...]] = {
@@ -30,4 +32,5 @@ NO_RULES: Mapping[str, tuple[str, ...]] = {
     ),
     "Gangs": ("**Elastic.**", "**Stale.**"),
     "Parts of a device": ("**MIG.**",),
+    "Where a pod goes": ("| strategy | what it does |",),
 }
