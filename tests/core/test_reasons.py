@@ -342,6 +342,17 @@ def test_a_node_that_takes_no_work_is_blamed_only_if_the_gang_would_fit_with_it(
     assert later.code is Code.NODE_UNAVAILABLE
 
 
+def test_a_node_that_takes_no_work_is_blamed_by_the_one_pod_that_only_it_could_hold() -> None:
+    crew = unlike("0.6", "0.7", "0.55", "2")
+    cordoned = node("node-2", devices=2, is_cordoned=True)
+
+    made = why(snapshot(node(devices=1), node("node-3", devices=1), cordoned, queue(), crew))
+    none_left = why(snapshot(cordoned, node("node-1", devices=()), queue(), unlike("0.6", "0.7", "0.55")))
+
+    assert made.code is Code.NODE_UNAVAILABLE
+    assert none_left.code is Code.NODE_UNAVAILABLE
+
+
 def test_a_pod_that_would_become_the_core_of_semi_preemptible_work_must_fit_the_quota() -> None:
     gang = replace(unlike("2", "0.5"), min_pods=1, is_preemptible=False, is_semi_preemptible=True)
     later = replace(running(job("grown", gpu="0.5", pods=2, min_pods=1), "node-1:0"), is_semi_preemptible=True)

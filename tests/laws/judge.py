@@ -1,9 +1,8 @@
 """Judges one cycle of a world by all laws. Everything is counted, so that a test can tell that there was something."""
 
-import random
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from aliquot.core.plan import Plan
 from tests.laws import amounts_laws, eviction_laws, reason_laws, sameness, suggestion_laws
@@ -34,8 +33,10 @@ def judge(world: World, laws: Iterable[Law] = LAWS) -> Verdict:
     """Plan a world and judge the plan. Raises LawBroken."""
     case = case_of(world)
     verdict = judge_plan(case, laws)
-    if case.plan.steps and not case.plan.is_cut_off:
-        verdict.add(_judge_cut_off(case))
+    cut = sameness.cut_off(case)
+    if cut is not None:
+        judged = judge_plan(cut, PLAIN).judged
+        verdict.add(Verdict(Counter({f"cut off: {name}": count for name, count in judged.items()})))
     return verdict
 
 
@@ -65,11 +66,3 @@ def outcome(case: Case) -> Counter[str]:
         found["evicting cycles"] += 1
         found["evicting cycles that leave fewer devices in use"] += after < before
     return found
-
-
-def _judge_cut_off(case: Case) -> Verdict:
-    """The same world with fewer steps keeps all laws of a plan, too."""
-    budget = random.Random(case.world.seed).randint(0, case.plan.steps)
-    world = replace(case.world, policy=replace(case.policy, step_budget=budget))
-    cut = judge_plan(Case(world, sameness.plan_of(world)), PLAIN)
-    return Verdict(Counter({f"cut off: {name}": count for name, count in cut.judged.items()}))

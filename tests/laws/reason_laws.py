@@ -259,6 +259,12 @@ def _larger_than_pool(facts: Facts, workload: Workload, pods: list[Pod]) -> str 
 
 
 def _unavailable(facts: Facts, workload: Workload, pods: list[Pod]) -> str | None:
+    """Of all pods together, or of one of them."""
+    faults = [_unavailable_to(facts, workload, some) for some in (pods, *([pod] for pod in pods))]
+    return faults[0] if all(faults) else None
+
+
+def _unavailable_to(facts: Facts, workload: Workload, pods: list[Pod]) -> str | None:
     plain, bare = _plain(workload, pods)
     if facts.fits(plain, bare, (_whole(facts, workload, has_all=False),)):
         nodes = [node for node in _whole(facts, workload, has_all=False).nodes.values() if room.is_usable(node)]

@@ -156,7 +156,9 @@ class Reasons:
     def _unavailable(self, ask: Ask, pool: Pool) -> Reason | None:
         if self._fits_empty(ask, (), ask.requests):
             return None
-        if self._fits_surely(ask, ("device-in-use",)):
+        alone = [(request,) for request in _distinct(ask) if not self._fits_empty(ask, (), (request,))]
+        requests = alone[0] if alone else ask.requests
+        if self._fits_surely(ask, ("device-in-use",), requests):
             uses = [
                 (room.device.id, use) for node in pool.nodes for room in node.devices for use in room.device.foreign
             ]
@@ -168,7 +170,7 @@ class Reasons:
                 {"processes": len(uses)},
                 tuple(Blocker(None, text) for text in texts[:_MOST_BLOCKERS]),
             )
-        if not self._fits_surely(ask, _EVERYTHING):
+        if not self._fits_surely(ask, _EVERYTHING, requests):
             return None
         away = [f"node {node.node.id} is {shortages.state(node)}" for node in pool.nodes if not node.is_usable]
         away += [
@@ -319,11 +321,11 @@ class Reasons:
         alone = [shortages.alone(request) for request in requests]
         return len(alone) > 1 and not bounds.is_too_much(placer, placer.world.pools[ask.pool], alone)
 
-    def _fits_surely(self, ask: Ask, whole: tuple[str, ...]) -> bool:
-        """Whether its pods are seen to fit the pool with nothing in it."""
-        key = ("surely", ask.pool, whole, ask.requests)
+    def _fits_surely(self, ask: Ask, whole: tuple[str, ...], requests: tuple[PodRequest, ...]) -> bool:
+        """Whether pods with these requests are seen to fit the pool with nothing in it."""
+        key = ("surely", ask.pool, whole, requests)
         if key not in self._fits:
-            self._fits[key] = shortages.fits_empty(self._emptied(ask.pool, whole), ask, ask.requests)
+            self._fits[key] = shortages.fits_empty(self._emptied(ask.pool, whole), ask, requests)
         return self._fits[key]
 
     def _count_says(self, ask: Ask, requests: tuple[PodRequest, ...]) -> bool | None:
