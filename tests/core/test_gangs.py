@@ -1,12 +1,14 @@
 """Gangs as trees: what starts together, what grows, what is given up first, and where the parts are."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
 from aliquot.core import gang
 from aliquot.core.model import Budget, Group, Near, Node, Pod, PodState, Snapshot, Topology, Workload
 from aliquot.core.plan import Code, Rule
+from tests import builders
 from tests.builders import job, node, queue, releasing, running, snapshot
 from tests.core.outcomes import bound, code_of, evicted, nominated, plan
 
@@ -115,6 +117,17 @@ def test_of_unlike_pods_above_the_minimum_those_that_fit_start() -> None:
     made = plan(snapshot(node(devices=1), queue("a", "8"), mixed))
 
     assert [one.place.pod for one in made.binds] == ["a1-2"]
+
+
+def test_who_may_start_with_other_pods_is_not_refused_for_another_who_may_not() -> None:
+    either = job("either", "a", pods=2, min_pods=1)
+    small = replace(either.pods[1], request=builders.request("0.5"))
+    either = replace(either, pods=(either.pods[0], small))
+    half = running(job("half", "a", gpu="0.5"), "node-1:0")
+
+    made = plan(snapshot(node(devices=1), queue("a", "8"), half, job("old", "a", waits=timedelta(hours=2)), either))
+
+    assert [one.place.pod for one in made.binds] == ["either-1"]
 
 
 @pytest.mark.parametrize("depth", [1, 2])

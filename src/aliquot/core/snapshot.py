@@ -290,6 +290,9 @@ class World:
         if workload.gang is not None or workload.near is not None:
             where = workload.id if not is_core or self.running_of(workload.id) else None
             shape = (*shape, workload.root, tuple(gang.leaf_of(workload, pod) for pod in pods), where)
+        if alternatives:
+            others = [[(self.kind_of(pod.request), gang.leaf_of(workload, pod)) for pod in one] for one in alternatives]
+            shape = (*shape, tuple(tuple(sorted(one)) for one in others))
         amounts = self.ask_of(_pools_of(workload), pods)
         return Ask(
             workload=workload,
