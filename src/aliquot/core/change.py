@@ -297,7 +297,7 @@ def _asking(
             return _with_requests(workload, lambda one: replace(one, tolerations=(*one.tolerations, toleration)))
         case DropSelector():
             return _with_requests(workload, lambda request: replace(request, nodes=None, node_labels=()))
-        case OpenNodes():
+        case OpenNodes():  # pragma: no branch - the last of its kind: there is no other
             return _with_requests(workload, _anywhere)
 
 

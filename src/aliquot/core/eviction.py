@@ -213,8 +213,7 @@ class Search:
                     self._evict(choice)
                 chosen += best
                 found = cycle.placer.place_alone(lone, "later")
-            if found is None:
-                return None
+            assert found is not None, "these victims were chosen because it fits then"
             for holding in found:
                 world.promise(holding)
         self._undo(mark)

@@ -291,8 +291,6 @@ class _Gang:
 
     def _place(self, group: Group, rows: Rows | None) -> list[Holding] | None:
         pods = [pod for leaf in gang.leaves_of(group) for pod in self._pods.get(leaf, ())]
-        if not pods:
-            return []
         for within in self._candidates(group, pods, rows):
             mark = self._world.mark()
             found = self._place_in(group, pods, within)

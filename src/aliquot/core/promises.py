@@ -235,11 +235,10 @@ def _releasing_for(cycle: Cycle, ask: Ask, holdings: Sequence[Holding]) -> list[
     that lacks CPU, memory or a place for a pod until then, or a limit that still counts them."""
     devices = {slot.room.device.id for holding in holdings for slot in holding.slots}
     needs: dict[str, list[int]] = {}
-    for holding in holdings:
-        if holding.node is not None:
-            total = needs.setdefault(holding.node.node.id, [0, 0, 0])
-            for index, amount in enumerate(holding.room):
-                total[index] += amount
+    for holding, node in ((one, one.node.node.id) for one in holdings if one.node is not None):
+        total = needs.setdefault(node, [0, 0, 0])
+        for index, amount in enumerate(holding.room):
+            total[index] += amount
     accounts = cycle.world.accounts_of(ask.pool, ask.workload.queue)
     over = quota.over_limit(accounts, rooms.charge_of(holdings), counting="now")
     nodes = sorted(cycle.leaving) if over is not None else sorted(needs)

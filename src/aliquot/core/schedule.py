@@ -5,6 +5,7 @@ never held up by a search for victims. The work is bounded in steps (a place loo
 the same input gives the same plan on every machine.
 """
 
+import itertools
 from collections.abc import Callable, Collection
 from datetime import datetime
 
@@ -156,8 +157,7 @@ def _serve(cycle: Cycle, pool: str, views: tuple[View, ...], *, rank: int = 0) -
             continue
         kept = cycle.promises.get(ask.id)
         if kept is not None and kept.ask is ask:
-            if "now" in views:
-                promises.redeem(cycle, ask)
+            promises.redeem(cycle, ask)
         elif not _start(cycle, ask, views):
             _pass_over(cycle, turns, ask, views)
             continue
@@ -289,12 +289,8 @@ def reason_of(cycle: Cycle, ask: Ask) -> Reason:
 
 def before(cycle: Cycle, ask: Ask) -> list[Ask]:
     """Who is served before one that waits after the cycle, in order; before one that cannot start everybody who can."""
-    found: list[Ask] = []
-    for one in (*queue_of(cycle, ask.pool), *barred_from(cycle, ask.pool)):
-        if one.id == ask.id:
-            break
-        found.append(one)
-    return found
+    line = (*queue_of(cycle, ask.pool), *barred_from(cycle, ask.pool))
+    return list(itertools.takewhile(lambda one: one.id != ask.id, line))
 
 
 def ask_of(cycle: Cycle, id: str) -> Ask | None:
