@@ -96,8 +96,8 @@ class Cycle:
 
     @property
     def progress(self) -> int:
-        """How much was decided so far."""
-        return len(self.binds) + len(self.evicts) + sum(len(kept.holdings) for kept in self.promises.values())
+        """How much was decided so far; to bind what was promised is a step, too."""
+        return 2 * len(self.binds) + len(self.evicts) + sum(len(kept.holdings) for kept in self.promises.values())
 
     def turns(self, pool: str, *, rank: int = 0, admits: Callable[[Ask], bool] = lambda ask: True) -> Turns:
         """Who waits for a pool, as the first of its list (rank 0) or a later one, in the order in which they are
