@@ -453,3 +453,47 @@ def test_who_is_drained_twice_over_ends_once() -> None:
     gone = releasing(job("a2", "a"), "away:1")
 
     assert evicted(plan(snapshot(away, drained, running(job("a1", "a"), "away:0"), gone))) == ["a1-0"]
+
+
+def test_a_gang_below_its_minimum_gives_up_what_is_above_that_of_its_groups_first() -> None:
+    crew = tree(job("a", pods=3), Group("", 2, (Group("x", 1), Group("y", 1))), "x", "x", "y")
+
+    assert rooms_after(crew, "0", "1") == [["1"], ["0"]]
+
+
+def test_a_pod_that_lacks_something_else_keeps_its_gang_from_growing_and_not_from_starting() -> None:
+    crew = job("a1", "a", pods=3, min_pods=1)
+    crew = replace(crew, pods=(*crew.pods[:1], replace(crew.pods[1], unmet="volume data does not exist"), crew.pods[2]))
+
+    assert [one.place.pod for one in plan(snapshot(node(), queue("a", "8"), crew)).binds] == ["a1-0"]
+
+
+def test_what_runs_outside_the_rack_that_it_requires_does_not_grow_anywhere() -> None:
+    crew = replace(job("a1", "a", pods=2, min_pods=1), near=IN_A_RACK)
+
+    assert not plan(located(node("bare", 2), *site(r1=8), running(crew, "bare:0"))).binds
+
+
+def test_alike_pods_that_prefer_unlike_ones_to_start_first_are_tried_in_every_way() -> None:
+    # Of three pods two start; the first pair does not fit, pairs with another kind do.
+    crew = job("a1", "a", "2", pods=4, min_pods=2)
+    small = job("x", gpu="0.5").pods[0].request
+    crew = replace(crew, pods=tuple(replace(pod, request=small) if pod.index > 1 else pod for pod in crew.pods))
+
+    made = plan(snapshot(node(devices=3), queue("a", "8"), crew))
+
+    assert {one.place.pod for one in made.binds} > {"a1-2"}
+    assert len(made.binds) >= 2
+
+
+def test_room_is_made_for_whichever_pods_of_a_gang_it_can_be_made_for() -> None:
+    crew = job("a1", "a", "4", pods=2, min_pods=1, priority=100)
+    small = job("x").pods[0].request
+    crew = replace(crew, pods=(crew.pods[0], replace(crew.pods[1], request=small)))
+    low = [running(job(f"low{index}", "a", priority=10), f"node-1:{index}") for index in range(2)]
+    fixed = running(job("fixed", "a", "2", is_preemptible=False), "node-1:2,3")
+
+    made = plan(snapshot(node(devices=4), queue("a", "8"), *low, fixed, crew))
+
+    assert len(evicted(made)) == 1
+    assert [place.pod for one in made.nominates for place in one.places] == ["a1-1"]

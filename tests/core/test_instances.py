@@ -289,3 +289,60 @@ def test_a_device_with_too_little_memory_is_named() -> None:
     taken = snapshot(node(), queue("a", "8"), asking(job("job", "a"), gpu=GpuRequest(min_device_mib=100_000)))
 
     assert "no GPU with 100000 MiB or more that it may use is in the nodes" in why(taken)
+
+
+def test_a_promise_of_slices_that_somebody_holds_for_longer_is_dropped() -> None:
+    old = held(instance("old", "3g.40gb"), "3g.40gb", 0)
+    following = instance("following", "4g.40gb")
+    place = Place("following-0", "node-1", (Share(CUT.id, 571, 40_960, 0),))
+    promise = Promise("following", (place,), NOW, NOW + GRACE, NOW + 2 * GRACE)
+
+    made = plan(snapshot(node(devices=[CUT]), queue("a", "8"), old, following, promise))
+
+    assert [one.places for one in made.nominates if one.workload == "following"] != [(place,)] or evicted(made)
+
+
+@pytest.mark.parametrize("reason", ["another way of sharing", "another model"])
+def test_a_promise_of_a_device_that_does_not_suit_any_more_is_dropped(reason: str) -> None:
+    asker = sharing("asker", Sharing.SM_SHARING)
+    gone = replace(asker, pods=(replace(asker.pods[0], request=replace(asker.pods[0].request)),))
+    there = device("node-1-gpu-0")
+    if reason == "another model":
+        gone = asking(job("asker", "a"), gpu=GpuRequest(models=("B200",)))
+        share = Share(there.id, 1000, 81_920)
+    else:
+        there = replace(there, sharing=Sharing.TIME_SLICING)
+        share = Share(there.id, 500, 40_960, sharing=Sharing.SM_SHARING)
+    promise = Promise("asker", (Place("asker-0", "node-1", (share,)),), NOW, NOW + GRACE, NOW + 2 * GRACE)
+
+    made = plan(snapshot(node(devices=[there]), queue("a", "8"), gone, promise))
+
+    assert not made.binds
+    assert not made.nominates
+
+
+def test_shares_are_spread_over_devices_where_the_policy_says_so() -> None:
+    taken = snapshot(node(devices=2), queue("a", "8"), *[job(f"a{n}", "a", "0.5") for n in range(2)])
+
+    made = plan(taken, policy=Policy(gpu_placement="spread"))
+
+    assert {share.device for one in made.binds for share in one.place.shares} == {"node-1-gpu-0", "node-1-gpu-1"}
+
+
+def test_a_device_that_offers_no_memory_takes_no_share() -> None:
+    taken = snapshot(node(devices=[device("node-1-gpu-0", memory="0")]), queue("a", "8"), job("a1", "a", "1Gi"))
+
+    assert not plan(taken).binds
+
+
+def test_instances_on_request_and_instances_that_are_there_stand_side_by_side() -> None:
+    there = replace(fixed(1, "2g.20gb"), id="node-2-gpu-1")
+    taken = snapshot(
+        node(devices=[CUT]), node("node-2", [there]), queue("a", "8"),
+        *[instance(f"a{n}", "2g.20gb") for n in range(4)],
+    )  # fmt: skip
+
+    made = plan(taken)
+
+    assert len(made.binds) == 4
+    assert {one.place.node for one in made.binds} == {"node-1", "node-2"}

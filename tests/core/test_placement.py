@@ -158,3 +158,9 @@ def test_nothing_starts_on_withheld_devices_or_cordoned_nodes() -> None:
     taken = snapshot(node(devices=withheld), node("node-2", is_cordoned=True), queue(), job("one"), job("two"))
 
     assert bound(plan(taken)) == {"one": ["gpu-1"]}
+
+
+def test_a_node_without_cpus_takes_work_that_asks_for_none() -> None:
+    bare = node(devices=1, cpu="0", memory="0")
+
+    assert bound(plan(snapshot(bare, queue(), job()))) == {"job": ["gpu-0"]}

@@ -447,3 +447,11 @@ def test_stuck_pods_free_nothing() -> None:
 
     assert not made.binds
     assert not made.nominates
+
+
+def test_a_head_that_runs_in_part_does_not_wait_for_its_own_pods() -> None:
+    own = running(job("head", "a", pods=2, min_pods=1), "node-1:0")
+
+    made = plan(snapshot(node(devices=2), queue("b", "1"), holding(), *full("b", 1, first=1), own), policy=_CALM)
+
+    assert [one.waits_for for one in made.nominates] == [("b1-0",)]

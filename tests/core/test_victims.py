@@ -341,3 +341,40 @@ def test_a_gang_goes_on_growing_only_while_a_group_of_it_can_run() -> None:
     made = made_of(node(devices=2), A, crew)
 
     assert [one.place.pod for one in made.binds] == ["crew-0"]
+
+
+def test_two_projects_that_may_each_give_one_make_no_room_for_two_on_one_node() -> None:
+    queues = [
+        queue("d1", "2"),
+        queue("d2", "2"),
+        *(queue(id, "1", parent="d1") for id in "ab"),
+        queue("c", "2", parent="d2"),
+    ]
+    held = [running(job(f"a{n}", "a"), f"node-1:{n}") for n in range(2)]
+    held += [running(job(f"b{n}", "b"), f"node-2:{n}") for n in range(2)]
+
+    made = made_of(node(devices=2), node("node-2", 2), *queues, *held, job("c0", "c", "2"))
+
+    assert not made.evicts
+
+
+def test_of_nodes_with_victims_the_one_is_chosen_that_loses_the_least_work() -> None:
+    ran = {"node-1": 3, "node-2": 1, "node-3": 2}
+    victims = [
+        running(job(f"{name}-{n}", "a", priority=10), f"{name}:{n}", started=timedelta(hours=hours, minutes=n))
+        for name, hours in ran.items()
+        for n in range(2)
+    ]
+
+    made = made_of(*[node(name, 2) for name in ran], queue("a", "8"), *victims, urgent("2"))
+
+    assert sorted(evicted(made)) == ["node-2-0-0", "node-2-1-0"]
+
+
+def test_a_gang_of_which_this_cycle_ended_a_part_gives_what_is_left_of_it() -> None:
+    away = replace(node("away", 1), is_drained=True)
+    elastic = low("elastic", "node-1:0", "node-1:1", "away:0", min_pods=1)
+
+    made = made_of(node(devices=2), away, A, elastic, urgent("2"))
+
+    assert sorted(evicted(made)) == ["elastic-0", "elastic-1", "elastic-2"]
