@@ -3,9 +3,9 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from aliquot.core.model import Place, Promise
+from aliquot.core.model import Affinity, Place, Promise
 from aliquot.core.plan import Code, Rule
-from tests.builders import NOW, job, mib, node, queue, releasing, running, shares, snapshot
+from tests.builders import NOW, asking, job, mib, node, queue, releasing, running, shares, snapshot
 from tests.core.outcomes import GRACE, code_of, evicted, nominated, plan
 
 
@@ -61,3 +61,17 @@ def test_who_asks_for_guaranteed_amounts_takes_before_who_would_have_to_give_bac
 
 
 _OTHERS = ((0, None, "node-1"), (1, "1", "node-1:0"))
+
+
+def test_who_is_drawn_to_a_kept_promise_starts_beside_it_in_the_same_cycle() -> None:
+    near = asking(job("near", waits=timedelta(hours=9)), affinity=(Affinity((("app", "a"),), "host"),))
+    pair = asking(job("pair", pods=2), labels=(("app", "a"),))
+    places = tuple(
+        Place(pod.id, "node-1", shares(pod.request.gpu, "node-1", str(n))) for n, pod in enumerate(pair.pods)
+    )
+    promise = Promise("pair", places, NOW, NOW + GRACE, NOW + 2 * GRACE)
+    host = replace(node(), labels={"host": "node-1"})
+
+    made = plan(snapshot(host, queue(), near, pair, promise))
+
+    assert sorted(one.workload for one in made.binds) == ["near", "pair", "pair"]
