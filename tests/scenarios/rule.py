@@ -6,7 +6,7 @@ The engine with a rule taken out is the real one with one function, method or ta
 import builtins
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +26,8 @@ class Without:
     target: Any
     attribute: str
     broken: Any
-
-    @property
-    def original(self) -> Any:
-        """What is there with the rule."""
-        return getattr(self.target, self.attribute)
+    more: tuple["Without", ...] = ()
+    """What else is replaced: some rules are asked twice, first quickly for many and then of each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +72,12 @@ def missed(name: str) -> list[verdict.Missed]:
 def missed_without(way: Without, name: str) -> list[verdict.Missed]:
     """The same while a rule is taken out."""
     with pytest.MonkeyPatch.context() as patch:
-        # A name of the language itself, such as `sorted`, is no attribute of a module until it is replaced there.
-        patch.setattr(way.target, way.attribute, way.broken, raising=not hasattr(builtins, way.attribute))
+        for one in (way, *way.more):
+            # A name of the language itself, such as `sorted`, is no attribute of a module until it is replaced there.
+            patch.setattr(one.target, one.attribute, one.broken, raising=not hasattr(builtins, one.attribute))
         return missed(name)
+
+
+def together(first: Without, *more: Without) -> Without:
+    """Several replacements that are one way."""
+    return replace(first, more=more)

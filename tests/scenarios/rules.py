@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from tests.scenarios.chapters import amounts, nodes, places, shares, turns
+from tests.scenarios.chapters import amounts, nodes, places, shares, taking, turns
 from tests.scenarios.rule import Rule
 
 CHAPTERS: Mapping[str, tuple[Rule, ...]] = {
@@ -16,6 +16,7 @@ CHAPTERS: Mapping[str, tuple[Rule, ...]] = {
     "Node pools": places.POOLS,
     "Which nodes may be used": nodes.MAY_BE_USED,
     "Where a pod goes": nodes.GOES,
+    "Taking from others": taking.RULES,
 }
 
 NO_RULES: Mapping[str, tuple[str, ...]] = {
@@ -32,5 +33,9 @@ NO_RULES: Mapping[str, tuple[str, ...]] = {
     ),
     "Gangs": ("**Elastic.**", "**Stale.**"),
     "Parts of a device": ("**MIG.**",),
+    "Taking from others": (
+        "([why](../adr/0013-a-unit-that-cannot-be-split-may-cross-what-is-due.md)).",
+        "**Minimum run time.**",
+    ),
     "Where a pod goes": ("| strategy | what it does |",),
 }

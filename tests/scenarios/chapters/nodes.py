@@ -198,8 +198,8 @@ GOES = (
         _strategy("spread"),
     ),
     rule(
-        "| `fragmentation` | the place that costs those least who are expected next, by what was asked lately or waits; "
-        "room that few nodes have and many want is dear. The product's default |",
+        "| `fragmentation` | the place that costs those least who are expected next, by what was asked lately or "
+        "waits; room that few nodes have and many want is dear. The product's default |",
         "by-fragmentation",
         _strategy("pack"),
     ),
