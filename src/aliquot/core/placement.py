@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from aliquot.core import constraints, fitting, gang, quota, rooms, scores, topology
+from aliquot.core import fitting, gang, quota, rooms, scores, topology
 from aliquot.core.asks import Ask
 from aliquot.core.fitting import Order
 from aliquot.core.model import Group, Near, Place, Pod, PodRequest, Policy
@@ -79,8 +79,8 @@ class Placer:
         return holdings
 
     def fits_on(self, node: NodeRoom, request: PodRequest, view: View) -> bool:
-        """Whether one pod fits on this node."""
-        return fitting.fit(node, request, view) is not None and self.refusal(node, request, view) is None
+        """Whether one pod fits on this node, if neither taint nor selector keeps it off."""
+        return fitting.fit(node, request, view) is not None and self.scores.is_welcome(node, request, view)
 
     def may_fit(self, ask: Ask, view: View) -> bool:
         """A sound "no": False only if the pods cannot all fit, by counting each kind of them alone."""
@@ -173,13 +173,6 @@ class Placer:
                 return node, [slot]
         slots = fitting.fit(node, request, view, order=order)
         return None if slots is None else (node, slots)
-
-    def refusal(self, node: NodeRoom, request: PodRequest, view: View) -> str | None:
-        """What keeps pods with this request off a node whatever is free there: a taint, a selector, other pods."""
-        found = constraints.refusal(node.node, request)
-        if found is not None:
-            return found
-        return None if self.scores.is_welcome(node, request, view) else "affinity"
 
     def at(self, ask: Ask, pod: Pod, *, node: NodeRoom, slots: Sequence[Slot]) -> Holding:
         """What a pod of the ask takes at a place."""
