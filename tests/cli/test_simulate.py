@@ -208,3 +208,63 @@ def test_a_bad_scenario_is_refused_with_its_line(tmp_path: pathlib.Path) -> None
     assert (answer.code, answer.stdout) == (2, "")
     assert "three.yaml, line" in answer.stderr
     assert "'r'" in answer.stderr
+
+
+BAD_FILES = {
+    "a missing column": (
+        "itp",
+        ITP.replace(",duration", "").replace(",100,", ","),
+        "bad:1: this column is missing: duration; found: 'job_id, submission_time, num_gpu'",
+        "job_id, submission_time, duration, num_gpu",
+    ),
+    "a negative time": (
+        "itp",
+        ITP.replace("b,10", "b,-10"),
+        "bad:3: submission_time: '-10' is negative",
+        "a number from 0 to 3153600000",
+    ),
+    "a job twice": ("itp", ITP.replace("c,", "a,"), "bad:4: the job 'a' is in line 2 already", "names that differ"),
+    "an unknown queue": (
+        "scenario",
+        SCENARIO.replace("b, queue: q", "b, queue: r"),
+        "bad, line 9: workloads[1].queue: there is no queue 'r'",
+        "q",
+    ),
+    "a tree in a circle": (
+        "scenario",
+        SCENARIO.replace("[{name: q}]", "[{name: q, parent: p}, {name: p, parent: q}]"),
+        "bad, line 5: queues[0].parent: the queues are a circle, not a tree: q -> p -> q",
+        "a queue that is not below this one, null",
+    ),
+    "a queue twice": (
+        "scenario",
+        SCENARIO.replace("[{name: q}]", "[{name: q}, {name: q}]"),
+        "bad, line 5: queues[1].name: there are two queues 'q'",
+        "names that differ",
+    ),
+    "a workload twice": (
+        "scenario",
+        SCENARIO.replace("name: b,", "name: a,"),
+        "bad, line 9: workloads[1].name: there are two workloads 'a'",
+        "names that differ",
+    ),
+    "a negative span": (
+        "scenario",
+        SCENARIO.replace("maxRunTime: 30s", "maxRunTime: -30s"),
+        "bad, line 9: workloads[1].maxRunTime: '-30s' is negative",
+        "90s, 30m, 1h30m, 2d",
+    ),
+}
+
+
+@pytest.mark.parametrize(("form", "text", "message", "valid"), BAD_FILES.values(), ids=BAD_FILES.keys())
+def test_a_bad_file_ends_with_two_and_says_file_line_field_and_what_is_valid(
+    tmp_path: pathlib.Path, form: str, text: str, message: str, valid: str
+) -> None:
+    path = tmp_path / "bad"
+    path.write_text(text)
+
+    answer = simulate(str(path), form=form, nodes=None if form == "scenario" else "1x8")
+
+    assert (answer.code, answer.stdout) == (2, "")
+    assert f"Error: {message}\n  valid: {valid}\n" in answer.stderr
