@@ -184,3 +184,17 @@ def test_what_is_left_of_a_promise_that_somebody_took_is_given_out_in_the_same_c
 
     assert {one.workload for one in made.binds} == {"taker", "half"}
     assert not made.nominates
+
+
+def test_what_is_above_the_minimum_of_promised_work_is_not_held_to_the_quota_of_fixed_work() -> None:
+    crew = replace(job("crew", "a", pods=2, min_pods=1), is_preemptible=False, is_semi_preemptible=True)
+    ending = [releasing(job(f"ending{index}", "b"), f"node-1:{index}") for index in range(2)]
+    taken = snapshot(node(devices=2), queue("a", "1"), queue("b", "1"), *ending, crew)
+    first = plan(taken)
+
+    later = next_cycle(taken, first, gone=False)
+    second = plan(replace(later, workloads=(crew,)), after=timedelta(seconds=2))
+
+    assert [len(one.places) for one in first.nominates] == [2]
+    assert bound(second) == {"crew": ["gpu-0", "gpu-1"]}
+    assert not second.nominates

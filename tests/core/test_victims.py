@@ -274,6 +274,19 @@ def test_a_promise_that_expires_for_the_second_time_lets_its_workload_evict_agai
     assert not made_of(node(devices=1), A, low("a1", "node-1:0"), seeker, replace(old, may_evict=True)).evicts
 
 
+def test_a_promised_gang_of_which_only_the_minimum_counts_as_fixed_starts_whole_within_its_quota() -> None:
+    crew = replace(job("crew", "a", pods=2, min_pods=1), is_preemptible=False, is_semi_preemptible=True)
+    places = tuple(
+        Place(pod.id, "node-1", shares(pod.request.gpu, "node-1", str(index))) for index, pod in enumerate(crew.pods)
+    )
+    kept = Promise("crew", places, NOW, NOW + GRACE, NOW + 2 * GRACE)
+
+    made = made_of(node(devices=2), queue("a", "1"), crew, kept)
+
+    assert len(made.binds) == 2
+    assert not made.nominates
+
+
 def test_who_was_moved_and_has_not_ended_keeps_its_new_place() -> None:
     moving = releasing(job("moving", "a"), "node-1:0")
     kept = Promise(

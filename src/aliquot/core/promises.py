@@ -154,7 +154,8 @@ def _held(cycle: Cycle, promise: Promise, ask: Ask) -> tuple[Holding, ...] | Non
     mark = world.mark()
     pods = {pod.id: pod for pod in ask.pods}
     places = sorted(promise.places, key=lambda place: place.pod)
-    found = [world.holding(ask.workload, pods[place.pod], place) for place in places]
+    fixed = _fixed_of(cycle, ask)
+    found = [world.holding(ask.workload, pods[one.pod], one, is_fixed=one.pod in fixed) for one in places]
     if not _stand(cycle, found):
         world.rollback(mark)
         rows = {(one.node.node.pool, one.node.row) for one in found if one.node is not None}
@@ -167,6 +168,17 @@ def _held(cycle: Cycle, promise: Promise, ask: Ask) -> tuple[Holding, ...] | Non
         for one in found:
             world.promise(one)
     return tuple(found)
+
+
+def _fixed_of(cycle: Cycle, ask: Ask) -> set[str]:
+    """The pods of an ask that count as work that does not give way: of a semi-preemptible gang those of its minimum."""
+    workload = ask.workload
+    if workload.is_preemptible:
+        return set()
+    if not workload.is_semi_preemptible:
+        return {pod.id for pod in ask.pods}
+    in_place = [one.pod for one in cycle.world.running_of(ask.id)]
+    return {pod.id for unit in gang.units(workload, [*in_place, *ask.pods]) if unit.is_core for pod in unit.pods}
 
 
 def _stand(cycle: Cycle, holdings: Sequence[Holding]) -> bool:
