@@ -44,11 +44,9 @@ class Reasons:
             return Reason(Code.POOL_EMPTY, f"no node is in pool {pool.name}", {"pool": pool.name})
         if ask.id in cycle.promises and ask.id not in cycle.unsearched:
             return self._promised(ask)
-        is_own = ask.workload.is_semi_preemptible and not ask.is_core
-        if is_own or ask.id in cycle.delayed or ask.id in cycle.revoked or ask.id in cycle.protected:
+        if ask.id in cycle.delayed or ask.id in cycle.revoked or ask.id in cycle.protected:
             return self._found(ask, pool)
-        is_cut = ask.id in cycle.unsearched
-        key = (ask.workload.queue, ask.workload.is_preemptible, ask.is_core, ask.shape, is_cut)
+        key = (*_terms(ask), ask.id in cycle.unsearched)
         if key not in self._known:
             self._known[key] = self._found(ask, pool)
         return self._known[key]
@@ -205,7 +203,7 @@ class Reasons:
         return None if self.cycle.placer.place(ask, "held") is None else self._promised_away(ask)
 
     def _would_fit_without_promises(self, ask: Ask) -> bool:
-        key = (ask.workload.queue, ask.shape)
+        key = _terms(ask)
         if key not in self._freed:
             world = self.cycle.world
             mark = world.mark()
@@ -354,6 +352,13 @@ class Reasons:
             roomy = replace(emptied, queues=())  # Terms do not matter here, and to divide them takes long.
             self._empty[pool, whole] = Placer(World(roomy, more_pools=(pool,)), self.cycle.policy)
         return self._empty[pool, whole]
+
+
+def _terms(ask: Ask) -> tuple[object, ...]:
+    """Whoever has the same waits for the same room on the same terms."""
+    workload = ask.workload
+    grows = ask.id if workload.is_semi_preemptible and not ask.is_core else ""
+    return (workload.queue, workload.is_preemptible, ask.is_core, ask.shape, ask.amounts, grows)
 
 
 def _distinct(ask: Ask) -> list[PodRequest]:
