@@ -162,3 +162,9 @@ def test_what_is_admitted_starts_on_the_emptied_cluster(
     made = schedule.schedule(snapshot(*parts, *taken.queues, workload), Policy(), NOW)
 
     assert bool(made.binds) == (admission.refuse(taken, workload) is None)
+
+
+def test_what_passes_a_limit_only_because_of_the_devices_it_would_have_to_be_on_is_admitted() -> None:
+    unlike = node(devices=[device("node-1-gpu-0", memory="100Gi"), device("node-1-gpu-1", memory="80Gi")])
+
+    assert admission.refuse(snapshot(unlike, queue(limit="1.05")), job(gpu="2x45Gi")) is None

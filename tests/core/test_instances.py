@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from aliquot.core import explain, mig
+from aliquot.core import explain, fitting, mig
 from aliquot.core.model import (
     Device,
     GpuRequest,
@@ -346,3 +346,14 @@ def test_instances_on_request_and_instances_that_are_there_stand_side_by_side() 
 
     assert len(made.binds) == 4
     assert {one.place.node for one in made.binds} == {"node-1", "node-2"}
+
+
+def test_a_device_that_lacks_an_instance_offers_no_share_of_that_kind() -> None:
+    assert fitting.share_of(GpuRequest(1, None, profile="9g.90gb"), CUT) is None
+    assert fitting.share_of(GpuRequest(1, None, profile="1g.10gb"), device("node-1-gpu-0")) is None
+
+
+def test_a_device_in_mig_mode_that_offers_no_memory_makes_no_instance() -> None:
+    empty = replace(CUT, memory_mib=0)
+
+    assert not plan(snapshot(node(devices=[empty]), queue("a", "8"), instance("job", "1g.10gb"))).binds

@@ -3,9 +3,9 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from aliquot.core.model import Budget, Policy, Workload
+from aliquot.core.model import Budget, GpuRequest, Place, Policy, Promise, Sharing, Workload
 from aliquot.core.plan import Code, Plan, Rule
-from tests.builders import NOW, Part, asking, job, node, queue, releasing, running, snapshot
+from tests.builders import NOW, Part, asking, job, node, queue, releasing, running, shares, snapshot
 from tests.core.outcomes import code_of, evicted, nominated, plan
 
 ONLY_MOVES = Policy(actions=("allocate", "consolidate"))
@@ -184,3 +184,59 @@ def test_room_that_is_being_freed_counts_as_free_for_moves() -> None:
 
     assert len(made.evicts) == 1
     assert set(nominated(made)) == {"big", made.evicts[0].workload}
+
+
+def test_those_who_only_prefer_a_way_of_sharing_start_anew_in_the_one_that_another_needs() -> None:
+    strict = asking(
+        job("sm", "a"), gpu=GpuRequest(1, None, 24_576, sharing=Sharing.SM_SHARING, is_sharing_required=True)
+    )
+    willing = asking(at("a1", "node-1:0", gpu="24Gi"), gpu=GpuRequest(1, None, 24_576, sharing=Sharing.TIME_SLICING))
+
+    made = moved(node(devices=1), willing, at("a2", "node-1:0", gpu="8Gi"), strict)
+
+    assert sorted(evicted(made)) == ["a1-0", "a2-0"]
+    modes = {share.sharing for one in made.nominates for place in one.places for share in place.shares}
+    assert modes == {Sharing.SM_SHARING}
+
+
+def test_each_pod_of_a_gang_has_its_own_moves() -> None:
+    held = [at(f"h{n}", f"node-{n}:0", gpu="0.5") for n in (1, 2, 3, 4)]
+    nodes = [node(f"node-{n}", 1) for n in (1, 2, 3, 4)]
+
+    made = moved(*nodes, *held, job("pair", "a", pods=2))
+
+    assert len(made.evicts) == 2
+    assert len({one.workload for one in made.evicts}) == 2
+    assert len(new_nodes(made)["pair"]) == 2
+
+
+def test_what_has_a_promise_does_not_move_and_who_waits_moves_no_pod_of_its_own() -> None:
+    ending = releasing(job("ending", "a"), "node-2:1")
+    waiting = job("waiting", "a", waits=timedelta(hours=9))
+    place = Place("waiting-0", "node-2", shares(waiting.pods[0].request.gpu, "node-2", "1"))
+    kept = Promise("waiting", (place,), NOW, NOW + timedelta(seconds=30), NOW + timedelta(minutes=1), ("ending-0",))
+    own = running(job("own", "a", "1", pods=2, min_pods=1), "node-1:0")
+    unlike = replace(own.pods[1], request=job("x", gpu="2").pods[0].request)
+
+    made = moved(node(devices=2), node("node-2", 2), ending, waiting, kept, replace(own, pods=(own.pods[0], unlike)))
+
+    assert not made.evicts
+
+
+def test_all_pods_of_a_gang_on_a_node_move_together_where_some_are_not_enough() -> None:
+    elastic = at("elastic", "node-1:0", "node-1:1", min_pods=1)
+    fixed = at("fixed", "node-2:0", is_preemptible=False)
+
+    made = moved(node(devices=2), node("node-2", 3), elastic, fixed, job("big", "a", "2", waits=timedelta(minutes=1)),
+                 job("mid", "a", "2", waits=timedelta(hours=2)))  # fmt: skip
+
+    assert not [one for one in made.binds if one.workload == "big"]
+
+
+def test_a_large_gang_that_lacks_one_place_makes_nobody_move() -> None:
+    half = at("half", "node-1:0", gpu="0.5")
+
+    made = moved(node(devices=65), half, replace(job("wide", "a", "0.6", pods=65), id="wide"))
+
+    assert not made.evicts
+    assert not made.binds

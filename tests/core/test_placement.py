@@ -164,3 +164,19 @@ def test_a_node_without_cpus_takes_work_that_asks_for_none() -> None:
     bare = node(devices=1, cpu="0", memory="0")
 
     assert bound(plan(snapshot(bare, queue(), job()))) == {"job": ["gpu-0"]}
+
+
+def test_a_request_by_memory_that_passes_the_limit_on_every_device_waits_for_the_limit() -> None:
+    made = plan(snapshot(node(devices=1), queue(limit="0.4"), job(gpu="40Gi"), job("other", gpu="40Gi")))
+
+    assert not made.binds
+    assert code_of(made, "job") is code_of(made, "other") is Code.QUEUE_LIMIT
+
+
+def test_devices_of_a_pod_that_asks_for_none_any_more_are_still_taken() -> None:
+    changed = running(job("changed"), "node-1:0")
+    pod = replace(changed.pods[0], request=builders.request(None))
+
+    made = plan(snapshot(node(devices=2), queue(), replace(changed, pods=(pod,)), job(gpu="2")))
+
+    assert not made.binds

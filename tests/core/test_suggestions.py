@@ -217,3 +217,28 @@ def test_who_repels_those_of_its_own_kind_waits_where_one_of_them_is() -> None:
     world = snapshot(replace(node(devices=2), labels={"host": "one"}), TEAM, lonely)
 
     assert why(world).code is Code.GANG_INCOMPLETE
+
+
+@pytest.mark.parametrize("second", ["1", "0.5"])
+def test_a_gang_of_unlike_pods_that_would_fit_but_for_promised_room_is_told_who_has_the_promise(second: str) -> None:
+    ending = releasing(job("ending"), "node-1:0")
+    pair = job("pair", gpu="2", waits=timedelta(hours=9))
+    place = Place("pair-0", "node-1", shares(pair.pods[0].request.gpu, "node-1", "0,1"))
+    kept = Promise("pair", (place,), NOW, NOW + timedelta(seconds=30), NOW + timedelta(minutes=1), ("ending-0",))
+    gang = mixed("1", second)
+    gang = replace(
+        gang, pods=(gang.pods[0], replace(gang.pods[1], request=replace(gang.pods[1].request, milli_cpus=5)))
+    )
+
+    world = snapshot(node(devices=2), node("node-2", 1), TEAM, ending, pair, kept, gang)
+
+    assert why(world).code is Code.BEHIND
+
+
+def test_a_gang_in_which_some_ask_for_no_gpu_is_too_large_only_if_that_is_proven() -> None:
+    gang = mixed("1", None)
+    pods = tuple(replace(pod, request=replace(pod.request, resources=(("rdma", 1),))) for pod in gang.pods)
+
+    assert why(snapshot(replace(node(), resources={"rdma": 1}), TEAM, replace(gang, pods=pods))).code is (
+        Code.LARGER_THAN_POOL
+    )

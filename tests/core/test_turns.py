@@ -455,3 +455,14 @@ def test_a_head_that_runs_in_part_does_not_wait_for_its_own_pods() -> None:
     made = plan(snapshot(node(devices=2), queue("b", "1"), holding(), *full("b", 1, first=1), own), policy=_CALM)
 
     assert [one.waits_for for one in made.nominates] == [("b1-0",)]
+
+
+def test_a_head_of_unlike_pods_is_promised_room_for_those_that_find_it_first() -> None:
+    head = job("head", "a", "4", pods=2, min_pods=1)
+    head = replace(head, pods=(head.pods[0], replace(head.pods[1], request=job("x", gpu="2").pods[0].request)))
+    others = [stated("soon", "node-1:0,1", timedelta(hours=1), gpu="2"), stated("late", "node-1:2", timedelta(hours=2))]
+
+    made = plan(snapshot(node(devices=3), queue("b", "3"), holding(), *others, head), policy=_CALM)
+
+    assert [[place.pod for place in one.places] for one in made.nominates] == [["head-1"]]
+    assert [one.waits_for for one in made.nominates] == [("soon-0",)]

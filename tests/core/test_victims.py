@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from aliquot.core.model import Affinity, Group, Place, Policy, Promise, Queue, Workload
+from aliquot.core.model import Affinity, GpuRequest, Group, Place, Policy, Promise, Queue, Sharing, Workload
 from aliquot.core.plan import Code, Plan
 from tests.builders import NOW, Part, asking, claim, job, node, queue, releasing, running, shares, snapshot
 from tests.core.outcomes import GRACE, code_of, evicted, full, nominated, plan
@@ -391,3 +391,33 @@ def test_a_gang_of_which_this_cycle_ended_a_part_gives_what_is_left_of_it() -> N
     made = made_of(node(devices=2), away, A, elastic, urgent("2"))
 
     assert sorted(evicted(made)) == ["elastic-0", "elastic-1", "elastic-2"]
+
+
+def test_work_within_its_quota_is_left_alone_by_who_passes_its_own_of_the_same() -> None:
+    nodes = [node(devices=4), node("node-2", 2), node("node-3", 1)]
+    taker = queue("b", "1", memory=claim("1Gi", weight=2, is_memory=True))
+    wide = running(job("wide", "a", "2", pods=2, cpu="1"), "node-1:0,1", "node-2:0,1", started=timedelta(hours=1))
+    light = running(job("light", "a", None, cpu="1", memory="1Gi"), "node-1", started=timedelta(hours=5))
+
+    made = made_of(*nodes, queue("a", "0"), taker, wide, light, job("b1", "b", "2", pods=2, min_pods=1, memory="1Gi"))
+
+    assert "light-0" not in evicted(made)
+
+
+def test_a_unit_is_not_taken_across_a_due_where_its_queue_would_take_it_back() -> None:
+    # Due two of three devices, the giver holds almost one and is promised two more; the takers are due the rest.
+    waiting = [
+        job("g1", "g", "0.3"),
+        job("g2", "g", "24Gi"),
+        job("g3", "g", "0.3"),
+        job("g4", "g", waits=timedelta(hours=2)),
+    ]
+    takers = [job("t1", "s", "24Gi"), asking(job("t2", "t"), gpu=GpuRequest(1, 333, sharing=Sharing.SM_SHARING,
+                                                                          is_sharing_required=True))]  # fmt: skip
+    holder = running(job("g0", "g", "0.999"), "node-2:0", started=timedelta(0))
+
+    made = made_of(
+        node(devices=1), node("node-2", 2), queue("g", "2"), queue("s"), queue("t"), holder, *waiting, *takers
+    )
+
+    assert "g0-0" not in evicted(made)
