@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from tests.scenarios.chapters import amounts, nodes, places, shares, taking, turns
+from tests.scenarios.chapters import always, amounts, nodes, places, promising, shares, taking, turns
 from tests.scenarios.rule import Rule
 
 CHAPTERS: Mapping[str, tuple[Rule, ...]] = {
@@ -17,6 +17,13 @@ CHAPTERS: Mapping[str, tuple[Rule, ...]] = {
     "Which nodes may be used": nodes.MAY_BE_USED,
     "Where a pod goes": nodes.GOES,
     "Taking from others": taking.RULES,
+    "Who gives first": promising.GIVES,
+    "Time slices": promising.SLICES,
+    "Promises": promising.PROMISES,
+    "Ends for no one": promising.ENDS,
+    "No, with proof": promising.COUNTS,
+    "The budget of a cycle": promising.BUDGET,
+    "What always holds": always.RULES,
 }
 
 NO_RULES: Mapping[str, tuple[str, ...]] = {
@@ -37,5 +44,12 @@ NO_RULES: Mapping[str, tuple[str, ...]] = {
         "([why](../adr/0013-a-unit-that-cannot-be-split-may-cross-what-is-due.md)).",
         "**Minimum run time.**",
     ),
+    # The server does these: a plan only has to know what has ended, and until when something backs off.
+    "Ends for no one": (
+        "A lost node and a time limit end work between two cycles.",
+        "It waits longer after each failure.",
+    ),
+    "The budget of a cycle": ("Steps and not seconds, so that the same input has the same plan on every machine.",),
+    "What always holds": ("Tests judge random clusters by these and some more laws (`make laws`).",),
     "Where a pod goes": ("| strategy | what it does |",),
 }

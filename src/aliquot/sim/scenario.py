@@ -45,7 +45,8 @@ def _outcome(scenario: Scenario, stage: Stage, asked: Iterable[str]) -> Outcome:
     while True:
         before = stage.snapshot
         plan = schedule.schedule(before, scenario.policy, stage.now)
-        cycles.append(Cycle(decisions_of(plan, before.promises), plan.is_cut_off))
+        promises = {one.workload: (one.due, one.expires) for one in plan.nominates}
+        cycles.append(Cycle(decisions_of(plan, before.promises), plan.is_cut_off, promises))
         is_once = scenario.mode is Mode.ONE_CYCLE
         ends, nodes = stage.ends_of(plan), stage.nodes_of(plan)
         is_at_rest = not stage.apply(plan)
@@ -57,11 +58,13 @@ def _outcome(scenario: Scenario, stage: Stage, asked: Iterable[str]) -> Outcome:
     return Outcome(scenario.name, tuple(cycles), ends, nodes, suggestions)
 
 
-def _suggestion(snapshot: Snapshot, workload: str, *, scenario: Scenario, stage: Stage) -> str:
+def _suggestion(snapshot: Snapshot, workload: str, *, scenario: Scenario, stage: Stage) -> tuple[str, str]:
     if not any(one.id == workload for one in snapshot.workloads):
-        return "none"
-    found = explain.explain(snapshot, workload, policy=scenario.policy, now=stage.now).suggestion
-    return "none" if found is None else expectation.kind_of(type(found.change))
+        return ("none", "it is not there")
+    found = explain.explain(snapshot, workload, policy=scenario.policy, now=stage.now)
+    if found.suggestion is None:
+        return ("none", found.no_suggestion_because or "it does not wait")
+    return (expectation.kind_of(type(found.suggestion.change)), found.suggestion.description)
 
 
 def _joined(parts: list[Outcome]) -> Outcome:
@@ -76,7 +79,14 @@ def decisions_of(plan: Plan, promises: tuple[Promise, ...]) -> tuple[Decision, .
     return (
         *(Decision("bind", bind.place.pod, bind.workload, bind.place) for bind in plan.binds),
         *(
-            Decision("evict", evict.pod, evict.workload, beneficiary=evict.beneficiary or None, rule=str(evict.rule))
+            Decision(
+                "evict",
+                evict.pod,
+                evict.workload,
+                beneficiary=evict.beneficiary or None,
+                rule=str(evict.rule),
+                explanation=evict.explanation,
+            )
             for evict in plan.evicts
         ),
         *(
@@ -85,5 +95,5 @@ def decisions_of(plan: Plan, promises: tuple[Promise, ...]) -> tuple[Decision, .
             if (nominate.workload, nominate.places) not in kept
             for place in nominate.places
         ),
-        *(Decision("wait", workload=wait.workload, reason=wait.reason) for wait in plan.waits),
+        *(Decision("wait", workload=one.workload, reason=one.reason, position=one.position) for one in plan.waits),
     )

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from aliquot.core import quantities
-from aliquot.wire.scenario.outcome import Cycle, NodeEnd, Outcome, PodEnd
-from aliquot.wire.scenario.shape import Expectation, Expected, ExpectedNode, Mode, Scenario, Status
+from aliquot.wire.scenario.outcome import Cycle, Decision, NodeEnd, Outcome, PodEnd
+from aliquot.wire.scenario.shape import Expectation, Expected, ExpectedNode, ExpectedReason, Mode, Scenario, Status
 
 _SETTLED = {Status.BOUND: Status.RUNNING, Status.EVICTED: Status.PENDING, Status.NOMINATED: Status.PENDING}
 
@@ -38,6 +39,7 @@ def _missed(expect: Expectation, outcome: Outcome, scenario: Scenario) -> list[M
     found += _devices(expect, outcome.pods)
     found += _counts(expect, outcome.cycles)
     found += _reasons(expect, outcome)
+    found += _promises(expect, outcome, scenario.now)
     found += _evictions(expect, outcome.cycles)
     if expect.is_cut_off is not None and expect.is_cut_off != any(cycle.is_cut_off for cycle in outcome.cycles):
         found.append(Missed("cut off by its budget", _yes(is_it=expect.is_cut_off), _yes(is_it=not expect.is_cut_off)))
@@ -106,17 +108,59 @@ def _counts(expect: Expectation, cycles: Sequence[Cycle]) -> list[Missed]:
 
 def _reasons(expect: Expectation, outcome: Outcome) -> list[Missed]:
     last = outcome.cycles[-1].decisions if outcome.cycles else ()
-    codes = {decision.workload: str(decision.reason.code) for decision in last if decision.reason is not None}
+    waits = {decision.workload: decision for decision in last if decision.reason is not None}
+    found = [one for name, want in expect.reasons.items() for one in _reason(name, want, waits.get(name))]
+    for name, wanted in expect.suggestions.items():
+        kind, text = outcome.suggestions.get(name, ("none", ""))
+        said = wanted.says if wanted.says and wanted.says in text else text
+        pairs = [("suggestion", wanted.kind, kind), ("suggestion says", wanted.says, said)]
+        found += _compared(f"workload {name}", pairs)
+    return found
+
+
+def _reason(name: str, want: ExpectedReason, got: Decision | None) -> list[Missed]:
+    if got is None or got.reason is None:
+        return [Missed(f"workload {name}: reason", want.code or "any", "it does not wait")]
+    reason = got.reason
+    numbers = {key: str(value) for key, value in reason.numbers.items()}
+    blockers = sorted(one.workload for one in reason.blockers if one.workload is not None)
     found = [
-        Missed(f"workload {name}: reason", code, codes.get(name, "it does not wait"))
-        for name, code in expect.reasons.items()
-        if codes.get(name) != code
+        ("reason", want.code, str(reason.code)),
+        ("reason says", want.says, want.says if want.says and want.says in reason.message else reason.message),
+        *((f"reason: {key}", value, numbers.get(key, "none")) for key, value in want.numbers.items()),
+        ("place in line", _text(want.position), _text(got.position)),
     ]
-    return found + [
-        Missed(f"workload {name}: suggestion", kind, outcome.suggestions.get(name, "none"))
-        for name, kind in expect.suggestions.items()
-        if outcome.suggestions.get(name, "none") != kind
+    if want.blockers is not None:
+        found.append(("in its way", ", ".join(sorted(want.blockers)) or "nobody", ", ".join(blockers) or "nobody"))
+    return _compared(f"workload {name}", found)
+
+
+def _promises(expect: Expectation, outcome: Outcome, start: datetime) -> list[Missed]:
+    last = outcome.cycles[-1].promises if outcome.cycles else {}
+    found: list[Missed] = []
+    for name, want in expect.promises.items():
+        got = last.get(name)
+        if (want is None) != (got is None):
+            found.append(Missed(f"workload {name}: promise", _yes(is_it=want is not None), _yes(is_it=got is not None)))
+        elif want is not None and got is not None:
+            due, expires = (one - start for one in got)
+            pairs = [("promise due", want.due, due), ("promise expires", want.expires, expires)]
+            texts = [(what, None if wanted is None else str(wanted), str(got)) for what, wanted, got in pairs]
+            found += _compared(f"workload {name}", texts)
+    return found
+
+
+def _compared(whose: str, found: Iterable[tuple[str, str | None, str | None]]) -> list[Missed]:
+    """What is wanted and is not so. None: nothing is wanted."""
+    return [
+        Missed(f"{whose}: {what}", wanted, got or "none")
+        for what, wanted, got in found
+        if wanted is not None and wanted != got
     ]
+
+
+def _text(number: int | None) -> str | None:
+    return None if number is None else str(number)
 
 
 def _evictions(expect: Expectation, cycles: Sequence[Cycle]) -> list[Missed]:
@@ -131,6 +175,8 @@ def _evictions(expect: Expectation, cycles: Sequence[Cycle]) -> list[Missed]:
             found.append(Missed(f"pod {pod}: evicted for", want.beneficiary or "nobody", got.beneficiary or "nobody"))
         if want.rule is not None and want.rule != got.rule:
             found.append(Missed(f"pod {pod}: evicted by", want.rule, str(got.rule)))
+        if want.says is not None and want.says not in (got.explanation or ""):
+            found.append(Missed(f"pod {pod}: eviction says", want.says, got.explanation or "nothing"))
     return found
 
 

@@ -44,8 +44,11 @@ def _asks_for_less(**changes: Any) -> Callable[[Callable[..., bool]], Callable[.
     return wrap
 
 
-def _any_number_of_pods(known: Callable[[NodeRoom, int, View], int]) -> Callable[[NodeRoom, int, View], int]:
-    return lambda node, index, view: 100 if index == 2 else known(node, index, view)
+def _any_number_of_pods(known: Callable[..., bool]) -> Callable[..., bool]:
+    def has_node_room(node: NodeRoom, request: PodRequest, view: View) -> bool:
+        return known(replace(node, idle=[*node.idle[:2], 100], future=[*node.future[:2], 100]), request, view)
+
+    return has_node_room
 
 
 def _other_than(name: str) -> Callable[[PodRequest], tuple[tuple[str, int], ...]]:
@@ -130,7 +133,7 @@ MAY_BE_USED = (
         around(fitting, "has_node_room", _asks_for_less(memory_bytes=0)),
         without(rooms, "others_of", _other_than("resources")),
         without(rooms, "others_of", _other_than("ports")),
-        around(NodeRoom, "free", _any_number_of_pods),
+        around(fitting, "has_node_room", _any_number_of_pods),
         around(constraints, "suits", _suits_with(models=())),
         around(constraints, "suits", _suits_with(min_device_mib=0)),
     ),

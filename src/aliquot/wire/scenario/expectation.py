@@ -8,16 +8,28 @@ from typing import get_args
 from aliquot.core import change, plan
 from aliquot.wire.scenario import fields
 from aliquot.wire.scenario.fields import Fields, Version
-from aliquot.wire.scenario.shape import Expectation, Expected, ExpectedEviction, ExpectedNode, Status
+from aliquot.wire.scenario.shape import (
+    Expectation,
+    Expected,
+    ExpectedEviction,
+    ExpectedNode,
+    ExpectedPromise,
+    ExpectedReason,
+    ExpectedSuggestion,
+    Status,
+)
 
 EXPECTATION = fields.keys(
     "workloads pods nodes sameDevice otherDevice atMost",
-    "atLeast reasons evictions suggestions cutOff",
+    "atLeast reasons evictions suggestions promises cutOff",
 )
 EXPECTED = fields.keys("status node gpus tieNode")
 NODE = fields.keys("idleGpus releasingGpus")
 COUNTS = fields.keys("binds evictions nominations")
-EVICTION = fields.keys("", "for rule")
+EVICTION = fields.keys("", "for rule says")
+REASON = fields.keys("", "code says numbers blockers position")
+SUGGESTION = fields.keys("", "kind says")
+PROMISE = fields.keys("", "due expires")
 DOES: Mapping[str, str] = {"binds": "bind", "evictions": "evict", "nominations": "nominate"}
 
 
@@ -55,15 +67,19 @@ def read(top: Fields, known: Known, version: Version) -> Expectation:
         at_most=_counts(one, "atMost", version),
         at_least=_counts(one, "atLeast", version),
         reasons={
-            name: fields.as_choice(data, tuple(plan.Code), path)
+            name: _reason(data, path, known, version=version)
             for name, data, path in _entries(one, "reasons", known.workloads, noun="workload")
+        },
+        promises={
+            name: None if data is None else _promise(Fields(data, path, PROMISE, version))
+            for name, data, path in _entries(one, "promises", known.workloads, noun="workload")
         },
         evictions={
             name: _eviction(Fields(data, path, EVICTION, version), known)
             for name, data, path in _entries(one, "evictions", known.pods, noun="pod")
         },
         suggestions={
-            name: fields.as_choice(data, SUGGESTIONS, path)
+            name: _suggestion(data, path, version)
             for name, data, path in _entries(one, "suggestions", known.workloads, noun="workload")
         },
         is_cut_off=one.flag("cutOff", default=False) if one.has("cutOff") else None,
@@ -127,4 +143,35 @@ def _eviction(want: Fields, known: Known) -> ExpectedEviction:
     if beneficiary:
         fields.check_name(beneficiary, known.workloads, want.at("for"), noun="workload")
     rule = want.choice("rule", tuple(plan.Rule), plan.Rule.RECLAIM) if want.has("rule") else None
-    return ExpectedEviction(beneficiary, rule)
+    return ExpectedEviction(beneficiary, rule, want.text("says") or None)
+
+
+def _reason(data: object, path: str, known: Known, *, version: Version) -> ExpectedReason:
+    """A code alone, or an object that says more."""
+    if type(data) is not dict:
+        return ExpectedReason(fields.as_choice(data, tuple(plan.Code), path))
+    want = Fields(data, path, REASON, version)
+    blockers = want.words("blockers") if want.has("blockers") else None
+    for index, name in enumerate(blockers or ()):
+        fields.check_name(name, known.workloads, f"{want.at('blockers')}[{index}]", noun="workload")
+    return ExpectedReason(
+        code=want.choice("code", tuple(plan.Code), plan.Code.BEHIND) if want.has("code") else None,
+        says=want.text("says") or None,
+        numbers={key: fields.as_text(value, f"{want.at('numbers')}.{key}") for key, value in want.pairs("numbers")},
+        blockers=blockers,
+        position=want.whole("position", 1, least=1) if want.has("position") else None,
+    )
+
+
+def _suggestion(data: object, path: str, version: Version) -> ExpectedSuggestion:
+    """A kind alone, or an object that says more."""
+    if type(data) is not dict:
+        return ExpectedSuggestion(fields.as_choice(data, SUGGESTIONS, path))
+    want = Fields(data, path, SUGGESTION, version)
+    return ExpectedSuggestion(
+        want.choice("kind", SUGGESTIONS, "none") if want.has("kind") else None, want.text("says") or None
+    )
+
+
+def _promise(want: Fields) -> ExpectedPromise:
+    return ExpectedPromise(want.span_or_none("due"), want.span_or_none("expires"))

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from aliquot.core.model import WHOLE_DEVICE_MILLI, Place
 from aliquot.core.plan import Reason
@@ -21,6 +22,10 @@ class Decision:
     beneficiary: str | None = None
     rule: str | None = None
     reason: Reason | None = None
+    position: int | None = None
+    """Of who waits, its place in line."""
+    explanation: str | None = None
+    """Of who is evicted, the sentence that made it legal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +60,8 @@ class Cycle:
 
     decisions: tuple[Decision, ...]
     is_cut_off: bool = False
+    promises: Mapping[str, tuple[datetime, datetime]] = field(default_factory=dict)
+    """By workload, when its promise falls due and expires."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +72,9 @@ class Outcome:
     cycles: tuple[Cycle, ...]
     pods: Mapping[str, PodEnd]
     nodes: Mapping[str, NodeEnd]
-    suggestions: Mapping[str, str] = field(default_factory=dict)
-    """The kind of change that would start a workload, for those of which it was asked."""
+    suggestions: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """The kind of change that would start a workload (`none`: there is none), and what is said of it, for those of
+    which it was asked."""
 
 
 def milli_of(place: Place | None) -> int:

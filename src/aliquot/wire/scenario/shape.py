@@ -60,6 +60,39 @@ class ExpectedEviction:
 
     beneficiary: str | None = None
     rule: str | None = None
+    says: str | None = None
+    """A part of the sentence that made it legal."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedReason:
+    """Why a workload waits. None: anything will do."""
+
+    code: str | None = None
+    says: str | None = None
+    """A part of its sentence."""
+    numbers: Mapping[str, str] = field(default_factory=dict)
+    """Some of the numbers that prove it, as they are printed."""
+    blockers: tuple[str, ...] | None = None
+    """The workloads that are in its way, in any order."""
+    position: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedSuggestion:
+    """The smallest change that would start a workload: its kind (`none`: there is no such change), a part of what is
+    said of it (or of why there is none). None: anything will do."""
+
+    kind: str | None = None
+    says: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedPromise:
+    """When a promise falls due and expires, from the first instant on. None: at any time."""
+
+    due: timedelta | None = None
+    expires: timedelta | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +107,14 @@ class Expectation:
     at_most: Mapping[str, int] = field(default_factory=dict)
     """The most decisions over all cycles, by what they do: `bind`, `evict`, `nominate`."""
     at_least: Mapping[str, int] = field(default_factory=dict)
-    reasons: Mapping[str, str] = field(default_factory=dict)
-    """The code of why a workload waits in the last cycle."""
+    reasons: Mapping[str, ExpectedReason] = field(default_factory=dict)
+    """Why a workload waits in the last cycle."""
+    promises: Mapping[str, ExpectedPromise | None] = field(default_factory=dict)
+    """What a workload is promised in the last cycle. None: nothing."""
     evictions: Mapping[str, ExpectedEviction] = field(default_factory=dict)
     """By pod, what is said of its eviction, in any cycle."""
-    suggestions: Mapping[str, str] = field(default_factory=dict)
-    """The kind of change that would start a workload that waits in the last cycle, or `none`."""
+    suggestions: Mapping[str, ExpectedSuggestion] = field(default_factory=dict)
+    """The change that would start a workload that waits in the last cycle."""
     is_cut_off: bool | None = None
     """Whether the budget of steps ended a cycle."""
 
