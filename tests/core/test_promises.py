@@ -198,3 +198,17 @@ def test_what_is_above_the_minimum_of_promised_work_is_not_held_to_the_quota_of_
     assert [len(one.places) for one in first.nominates] == [2]
     assert bound(second) == {"crew": ["gpu-0", "gpu-1"]}
     assert not second.nominates
+
+
+def test_who_has_lost_a_promise_in_another_pool_waits_for_its_first_pool_again() -> None:
+    ending = releasing(job("ending", "a", pool="far"), "node-2:0")
+    holder = replace(job("holder", "a"), fallback_pools=("far",))
+    place = Place("holder-0", "node-2", (Share("node-2-gpu-0", 1000, mib("80Gi")),))
+    promise = Promise("holder", (place,), NOW, NOW + GRACE, NOW + 2 * GRACE, waits_for=("ending-0",))
+    higher = job("higher", "a", priority=200, pool="far")
+    near, far = node("node-1", 1), node("node-2", 1, pool="far")
+
+    made = plan(snapshot(near, far, queue("a", "8"), ending, holder, higher, promise))
+
+    assert nominated(made) == ["higher"]
+    assert [(one.workload, one.place.node) for one in made.binds] == [("holder", "node-1")]

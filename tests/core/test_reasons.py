@@ -353,6 +353,18 @@ def test_a_node_that_takes_no_work_is_blamed_by_the_one_pod_that_only_it_could_h
     assert none_left.code is Code.NODE_UNAVAILABLE
 
 
+def test_that_no_rack_will_ever_hold_a_gang_is_said_only_where_counting_proves_it() -> None:
+    def needing_a_rack(*gpus: str) -> Reason:
+        crew = replace(unlike(*gpus), near=Near("net", required="rack"))
+        racks = [replace(node(f"node-{name}", devices=2), labels={"rack": name}) for name in ("a", "b")]
+        return why(replace(snapshot(*racks, queue(), crew), topologies=(Topology("net", ("rack",)),)))
+
+    assert needing_a_rack("0.6", "0.7", "0.8").message == (
+        "its pods must share one rack; no rack of pool default holds them even when empty"
+    )
+    assert needing_a_rack("0.6", "0.7", "0.55").message == "its pods must share one rack; no rack has room for them now"
+
+
 def test_a_pod_that_would_become_the_core_of_semi_preemptible_work_must_fit_the_quota() -> None:
     gang = replace(unlike("2", "0.5"), min_pods=1, is_preemptible=False, is_semi_preemptible=True)
     later = replace(running(job("grown", gpu="0.5", pods=2, min_pods=1), "node-1:0"), is_semi_preemptible=True)

@@ -5,27 +5,51 @@ Rules about which pods may be near each other are left out: they only make it ha
 
 from collections.abc import Iterable, Sequence
 
-from aliquot.core import rooms
-from aliquot.core.model import WHOLE_DEVICE_MILLI, PodRequest
-from aliquot.core.placement import Placer
+import numpy as np
+
+from aliquot.core import gang, rooms
+from aliquot.core.asks import Ask
+from aliquot.core.model import WHOLE_DEVICE_MILLI, Group, Pod, PodRequest
+from aliquot.core.placement import Placer, Rows
 from aliquot.core.rooms import NodeRoom, View
 from aliquot.core.snapshot import Pool
 
 
-def is_too_much(placer: Placer, pool: Pool, requests: Sequence[PodRequest], view: View = "now") -> bool:
+def is_too_far_apart(placer: Placer, ask: Ask, pods: Sequence[Pod], group: Group) -> bool:
+    """Whether a group of a gang, or one in it, has to be in one domain, and each is too small for these pods of it."""
+    leaves = set(gang.leaves_of(group))
+    own = [pod for pod in pods if gang.leaf_of(ask.workload, pod) in leaves]
+    near = group.near
+    if own and near is not None and near.required is not None:
+        pool = placer.world.pools[ask.pool]
+        requests = [pod.request for pod in own]
+        domains = pool.domains.at(near.topology, near.required).values()
+        if all(is_too_much(placer, pool, requests, rows=np.array(rows, np.intp)) for rows in domains):
+            return True
+    return any(is_too_far_apart(placer, ask, pods, child) for child in group.groups)
+
+
+def is_too_much(
+    placer: Placer, pool: Pool, requests: Sequence[PodRequest], view: View = "now", *, rows: Rows | None = None
+) -> bool:
     """Whether pods with these requests cannot all have a place: too many of one kind, or more of something in all than
-    all nodes have free together."""
+    all nodes, or those in these rows, have free together."""
     world = placer.world
     kinds: dict[int, int] = {}
     for request in requests:
         kind = world.kind_of(request)
         kinds[kind] = kinds.get(kind, 0) + 1
-    if any(placer.count(pool, kind, view) < pods for kind, pods in sorted(kinds.items())):
+    if any(placer.count(pool, kind, view, rows) < pods for kind, pods in sorted(kinds.items())):
         return True
     asked = _asked(requests)
-    free = _free(pool.usable, asked, view)
-    free["mib"] -= _least_of_whole(pool.usable, requests)
+    nodes = pool.usable if rows is None else _in_rows(pool, rows)
+    free = _free(nodes, asked, view)
+    free["mib"] -= _least_of_whole(nodes, requests)
     return any(amount > free[name] for name, amount in asked.items())
+
+
+def _in_rows(pool: Pool, rows: Rows) -> list[NodeRoom]:
+    return [node for row in rows.tolist() if (node := pool.nodes[row]).is_usable]
 
 
 def _asked(requests: Iterable[PodRequest]) -> dict[str, int]:

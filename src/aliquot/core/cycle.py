@@ -208,7 +208,7 @@ class Cycle:
             self.leaving.setdefault(holding.node.node.id, []).append(holding)
 
     def advance(self, ask: Ask) -> None:
-        """Find what the workload waits for next, now that pods of it were bound or promised."""
+        """Find what the workload waits for next, now that pods of it were bound or promised, or a promise was lost."""
         entry = self.world.entries[ask.id]
         kept = self.promises.get(ask.id)
         promised = {one.pod.id for one in kept.holdings} if kept else set()
@@ -218,7 +218,8 @@ class Cycle:
         self.more.pop(ask.id, None)
         if not left:
             return
-        following = self.world.next_ask(entry, ask.pool, waiting=left, promised=taken, gone=self.evicted)
+        pool = ask.pool if taken else entry.pool  # Who has lost its promise may choose among all its pools again.
+        following = self.world.next_ask(entry, pool, waiting=left, promised=taken, gone=self.evicted)
         if following is not None:
             self.await_(following)
 

@@ -295,13 +295,16 @@ class Reasons:
         return self._foreign[pool.name]
 
     def _fits_near(self, ask: Ask) -> bool:
-        """Whether its gang, with what it has to be near, fits the pool with nothing in it."""
+        """Whether its gang, with what it has to be near, fits the pool with nothing in it. No only where that is
+        proven."""
         placer = self._emptied(ask.pool, _EVERYTHING)
         free = {pod.id: replace(pod, node=None, request=shortages.alone(pod.request)) for pod in ask.workload.pods}
         workload = replace(ask.workload, pods=tuple(free.values()))
         pods, *others = (tuple(free[pod.id] for pod in choice) for choice in (ask.pods, *ask.alternatives))
         lone = placer.world.make_ask(workload, ask.pool, pods, is_core=True, alternatives=tuple(others))
-        return placer.has_room(lone, "now")
+        if placer.has_room(lone, "now"):
+            return True
+        return not all(bounds.is_too_far_apart(placer, lone, one, workload.root) for one in (pods, *others))
 
     def _fits_empty(self, ask: Ask, whole: tuple[str, ...], requests: tuple[PodRequest, ...]) -> bool:
         """Whether pods with these requests fit the pool with nothing in it."""
