@@ -298,11 +298,11 @@ def _topology(facts: Facts, workload: Workload, pods: list[Pod]) -> str | None:
     required = [one for one in gangs.groups_of(workload.root) if one.near is not None and one.near.required is not None]
     if not required:
         return "it requires no domain"
-    return "it fits together" if facts.fits(facts.after(workload), pods, (facts.held, facts.later)) else None
+    return "it fits together" if _fits_now(facts, workload, pods) else None
 
 
 def _affinity(facts: Facts, workload: Workload, pods: list[Pod]) -> str | None:
-    if facts.fits(facts.after(workload), pods, (facts.held, facts.later)):
+    if _fits_now(facts, workload, pods):
         return "other pods let it in"
     others = any(hold.pod.request.is_social for hold in facts.counted)
     return None if others or any(pod.request.is_social for pod in pods) else "no pod has a rule about others"
@@ -310,8 +310,23 @@ def _affinity(facts: Facts, workload: Workload, pods: list[Pod]) -> str | None:
 
 def _no_room(facts: Facts, workload: Workload, pods: list[Pod]) -> str | None:
     """Its pods do not fit now."""
-    fits = facts.fits(facts.after(workload), pods, (facts.held, facts.later))
-    return "it has room" if fits else None
+    return "it has room" if _fits_now(facts, workload, pods) else None
+
+
+def _fits_now(facts: Facts, workload: Workload, pods: list[Pod]) -> bool:
+    """Whether there is room for it in the first of its pools, or in another where its queue may have that, too."""
+    after = facts.after(workload)
+    for pool in (after.pool, *after.fallback_pools):
+        here = replace(after, pool=pool, fallback_pools=())
+        if not facts.fits(here, pods, (facts.held, facts.later)):
+            continue
+        asked = amounts.asked(facts.case.before, here, pool, pods)
+        is_over = _over(facts, workload, pool, asked, lambda claim: claim.limit) or _over_quota(
+            facts, workload, pool, pods
+        )
+        if pool == after.pool or not is_over:
+            return True
+    return False
 
 
 def _no_device(facts: Facts, workload: Workload, pods: list[Pod]) -> str | None:

@@ -70,6 +70,25 @@ def test_a_reason_that_is_the_case_is_true(code: Code, parts: Snapshot) -> None:
     assert not is_broken(reason_laws.every_reason_is_true, parts, waits(code))
 
 
+@pytest.mark.parametrize(("limit", "is_lie"), [("2", True), ("1", False)])
+def test_room_in_a_later_pool_counts_where_the_queue_may_have_it(limit: str, is_lie: bool) -> None:  # noqa: FBT001
+    pair = replace(job("one", pods=2), fallback_pools=("far",))
+    held = running(job("old", gpu="2"), "node-1:0,1")
+    far = queue(limit=limit, pool="far")
+    there = replace(far, terms={**far.terms, **queue().terms})
+
+    plan = waits(Code.NO_FREE_DEVICE)
+
+    assert (
+        is_broken(
+            reason_laws.every_reason_is_true,
+            snapshot(node("node-1", 2), node("node-2", 2, pool="far"), there, held, pair),
+            plan,
+        )
+        == is_lie
+    )
+
+
 def test_a_blocker_who_is_not_there_is_found() -> None:
     plan = waits(Code.NO_FREE_DEVICE, Blocker("nobody", "nobody holds it"))
 
