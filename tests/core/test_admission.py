@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from aliquot.core import admission, schedule
 from aliquot.core.model import ForeignUse, Policy, Snapshot, Workload
 from tests import builders
-from tests.builders import NOW, device, job, node, queue, running, snapshot
+from tests.builders import NOW, device, having, job, node, queue, running, snapshot
 
 
 @pytest.mark.parametrize(
@@ -168,3 +168,7 @@ def test_what_passes_a_limit_only_because_of_the_devices_it_would_have_to_be_on_
     unlike = node(devices=[device("node-1-gpu-0", memory="100Gi"), device("node-1-gpu-1", memory="80Gi")])
 
     assert admission.refuse(snapshot(unlike, queue(limit="1.05")), job(gpu="2x45Gi")) is None
+
+
+def test_work_that_lacks_something_that_is_not_counted_is_admitted() -> None:
+    assert admission.refuse(snapshot(node(), queue()), having(job(), unmet="volume data does not exist")) is None

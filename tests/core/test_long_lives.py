@@ -85,3 +85,23 @@ def test_a_kept_world_does_not_remember_every_request_for_ever() -> None:
 
     assert first == second == kept.kind_of(requests[0])
     assert schedule.schedule(kept, Policy(), NOW) == schedule.schedule(START, Policy(), NOW)
+
+
+def test_a_kept_world_does_not_tell_all_who_ever_waited_from_each_other_for_ever() -> None:
+    kept = World(START)
+    new = START.workloads[2]
+    for priority in range(10_100):
+        kept.make_ask(replace(new, priority=priority), "default", new.pods, is_core=True)
+
+    kept.sync(without(START, "old"))
+
+    assert schedule.schedule(kept, Policy(), NOW) == schedule.schedule(without(START, "old"), Policy(), NOW)
+
+
+def test_a_world_of_which_nothing_changes_plans_the_same_again() -> None:
+    busy = with_one(START, job("more", "b", gpu="2"))
+    kept = World(busy)
+
+    plans = [schedule.schedule(kept, Policy(), NOW) for _ in range(3)]
+
+    assert plans[0] == plans[1] == plans[2]

@@ -240,3 +240,12 @@ def test_a_large_gang_that_lacks_one_place_makes_nobody_move() -> None:
 
     assert not made.evicts
     assert not made.binds
+
+
+def test_a_gang_of_which_a_part_is_not_enough_moves_whole() -> None:
+    elastic = at("elastic", "node-1:0", "node-1:1", "node-1:2", min_pods=2)
+
+    made = moved(node(devices=4), node("node-2", 3), elastic, job("big", "a", "4"))
+
+    assert sorted(evicted(made)) == ["elastic-0", "elastic-1", "elastic-2"]
+    assert new_nodes(made) == {"big": ["node-1"], "elastic": ["node-2"] * 3}

@@ -242,3 +242,15 @@ def test_a_gang_in_which_some_ask_for_no_gpu_is_too_large_only_if_that_is_proven
     assert why(snapshot(replace(node(), resources={"rdma": 1}), TEAM, replace(gang, pods=pods))).code is (
         Code.LARGER_THAN_POOL
     )
+
+
+def test_promised_room_is_named_to_those_with_rules_about_their_neighbours_too() -> None:
+    ending = releasing(job("ending"), "node-1:0")
+    first = job("first", priority=60)
+    shy = asking(job(), anti_affinity=(Affinity((("app", "x"),), "host"),))
+    world = snapshot(replace(node(devices=2), labels={"host": "one"}), TEAM, ending, first, shy, job("last", gpu="2"))
+
+    waits = {one.workload: one.reason.code for one in plan(world).waits}
+
+    assert waits["job"] is Code.WAITING_FOR_RELEASE
+    assert waits["last"] is not Code.WAITING_FOR_RELEASE

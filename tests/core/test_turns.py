@@ -466,3 +466,19 @@ def test_a_head_of_unlike_pods_is_promised_room_for_those_that_find_it_first() -
 
     assert [[place.pod for place in one.places] for one in made.nominates] == [["head-1"]]
     assert [one.waits_for for one in made.nominates] == [("soon-0",)]
+
+
+def test_who_has_backed_off_for_long_enough_starts() -> None:
+    taken = snapshot(node(devices=1), queue("a", "1"), job("again", "a", not_before=NOW + timedelta(minutes=1)))
+
+    assert not plan(taken).binds
+    assert bound(plan(taken, after=timedelta(minutes=1))) == {"again": ["gpu-0"]}
+
+
+def test_of_those_alike_who_had_to_wait_before_evicting_all_are_told_alike_that_it_does_not_help() -> None:
+    late = [replace(job(f"late{n}", "a"), preemption_delay=timedelta(minutes=1)) for n in range(3)]
+
+    made = plan(snapshot(node(devices=1), queue("a", "1"), *full("a", 1), *late))
+
+    assert not made.evicts
+    assert {one.reason.code for one in made.waits} == {Code.NO_FREE_DEVICE}

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from aliquot.core.model import Affinity, GpuRequest, Group, Place, Policy, Promise, Queue, Sharing, Workload
+from aliquot.core.model import Affinity, GpuRequest, Group, Place, Policy, Promise, Queue, Sharing, Spread, Workload
 from aliquot.core.plan import Code, Plan
 from tests.builders import NOW, Part, asking, claim, job, node, queue, releasing, running, shares, snapshot
 from tests.core.outcomes import GRACE, code_of, evicted, full, nominated, plan
@@ -421,3 +421,38 @@ def test_a_unit_is_not_taken_across_a_due_where_its_queue_would_take_it_back() -
     )
 
     assert "g0-0" not in evicted(made)
+
+
+def test_a_resource_that_is_not_short_does_not_stand_in_the_way_of_one_that_is() -> None:
+    greedy = [running(job(f"a{n}", "a", cpu="8"), f"node-1:{n}") for n in range(2)]
+    half = claim("8")
+
+    made = made_of(
+        node(cpu="16"), queue("a", "2", cpu=half), queue("b", "1", cpu=half), *greedy, job("b1", "b", cpu="4")
+    )
+
+    assert evicted(made) == ["a1-0"]
+
+
+def test_who_loses_its_place_is_promised_none_that_would_crowd_the_zone_of_the_taker() -> None:
+    zones = {"node-1": "x", "node-2": "y", "node-3": "x"}
+    sizes = {"node-1": 2, "node-2": 0, "node-3": 1}
+    nodes = [replace(node(name, sizes[name]), labels={"zone": zone}) for name, zone in zones.items()]
+    app = (("app", "web"),)
+    victim = asking(low("a1", "node-1:0"), labels=app)
+    taker = asking(urgent("2"), labels=app, spread=(Spread(app, "zone"),))
+
+    made = made_of(*nodes, A, victim, taker)
+
+    assert evicted(made) == ["a1-0"]
+    assert nominated(made) == ["urgent"]
+
+
+def test_promised_room_of_fixed_work_is_kept() -> None:
+    ending = releasing(job("ending", "a"), "node-1:0")
+    fixed = job("fixed", "a", is_preemptible=False)
+
+    made = made_of(node(devices=1), A, ending, fixed, promise(fixed, "0", waits_for="ending-0"), urgent())
+
+    assert nominated(made) == ["fixed"]
+    assert not made.evicts
