@@ -1,7 +1,7 @@
 """Room that is being freed for a workload: kept for it from cycle to cycle, until it binds or the promise expires.
 
-A promise is dropped when its workload is gone or changed, or when its places can no longer be had (a node was cordoned,
-say). When it expires, its workload is planned anew, once without evicting. Others respect it, except who could evict
+A promise is dropped when its workload is gone or changed, or when its places can no longer be had (a node was cordoned, a
+limit lowered). When it expires, its workload is planned anew, once without evicting. Others respect it, except who could evict
 its holder, and work that ends, by its stated run time, before the promise falls due.
 """
 
@@ -39,24 +39,23 @@ def honour(cycle: Cycle) -> None:
 def redeem(cycle: Cycle, ask: Ask) -> bool:
     """Bind a promised workload at its places, or anywhere it fits; else its promise goes on. Of a gang that is at its
     minimum without them the pods are bound one by one, as their places become free."""
-    kept = cycle.promises[ask.id]
+    kept = cycle.promises.pop(ask.id)
     for holding in kept.holdings:
         cycle.world.unpromise(holding)
     places = [holding.place for holding in kept.holdings]
     found = cycle.placer.stay(kept.ask, places, "now") or cycle.placer.place(kept.ask, "now")
     if found is not None:
-        del cycle.promises[ask.id]
         cycle.bind(kept.ask, found)
         return True
     done = _bind_parts(cycle, kept)
     left = tuple(one for one in kept.holdings if one.pod.id not in done)
     for holding in left:
         cycle.world.promise(holding)
-    if not left:
-        del cycle.promises[ask.id]
-    elif done:
+    if left and done:
         rest = cycle.world.make_ask(kept.ask.workload, kept.ask.pool, tuple(one.pod for one in left), is_core=False)
-        cycle.promises[ask.id] = replace(kept, ask=rest, holdings=left)
+        kept = replace(kept, ask=rest, holdings=left)
+    if left:
+        cycle.promises[ask.id] = kept
     cycle.advance(ask)
     return bool(done)
 
@@ -156,12 +155,12 @@ def _held(cycle: Cycle, promise: Promise, ask: Ask) -> tuple[Holding, ...] | Non
     places = sorted(promise.places, key=lambda place: place.pod)
     fixed = _fixed_of(cycle, ask)
     found = [world.holding(ask.workload, pods[one.pod], one, is_fixed=one.pod in fixed) for one in places]
-    if not _stand(cycle, found):
+    if not _stand(cycle, ask, found):
         world.rollback(mark)
         rows = {(one.node.node.pool, one.node.row) for one in found if one.node is not None}
         for one in _ends_before(cycle, promise, rows):
             world.evict(one)
-        is_there = _stand(cycle, found)
+        is_there = _stand(cycle, ask, found)
         world.rollback(mark)
         if not is_there:
             return None
@@ -181,7 +180,9 @@ def _fixed_of(cycle: Cycle, ask: Ask) -> set[str]:
     return {pod.id for unit in gang.units(workload, [*in_place, *ask.pods]) if unit.is_core for pod in unit.pods}
 
 
-def _stand(cycle: Cycle, holdings: Sequence[Holding]) -> bool:
+def _stand(cycle: Cycle, ask: Ask, holdings: Sequence[Holding]) -> bool:
+    if cycle.placer.excess(ask, rooms.charge_of(holdings), "later") is not None:
+        return False
     for one in holdings:
         if not cycle.placer.can_hold(one, "later"):
             return False

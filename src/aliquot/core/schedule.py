@@ -303,7 +303,8 @@ def ask_of(cycle: Cycle, id: str) -> Ask | None:
 
 def queue_of(cycle: Cycle, pool: str) -> list[Ask]:
     """Who waits for a pool after the cycle, in the order in which it would be served."""
-    promised, waiting = cycle.promises, cycle.waiting
+    promised = {id: kept for id, kept in cycle.promises.items() if id not in cycle.barred}
+    waiting = cycle.waiting
 
     def is_open(ask: Ask) -> bool:
         id = ask.workload.id
