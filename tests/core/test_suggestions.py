@@ -245,12 +245,20 @@ def test_a_gang_in_which_some_ask_for_no_gpu_is_too_large_only_if_that_is_proven
 
 
 def test_promised_room_is_named_to_those_with_rules_about_their_neighbours_too() -> None:
-    ending = releasing(job("ending"), "node-1:0")
-    first = job("first", priority=60)
+    ending = releasing(job("ending", gpu=None, cpu="10"), "node-1")
+    first = job("first", cpu="60", priority=60)
+    place = Place("first-0", "node-1", shares(first.pods[0].request.gpu, "node-1", "0"))
+    kept = Promise("first", (place,), NOW, NOW + timedelta(seconds=30), NOW + timedelta(minutes=1), ("ending-0",))
     shy = asking(job(), anti_affinity=(Affinity((("app", "x"),), "host"),))
-    world = snapshot(replace(node(devices=2), labels={"host": "one"}), TEAM, ending, first, shy, job("last", gpu="2"))
 
-    waits = {one.workload: one.reason.code for one in plan(world).waits}
+    assert why(snapshot(replace(node(devices=1), labels={"host": "one"}), TEAM, ending, first, shy, kept)).code is (
+        Code.BEHIND
+    )
 
-    assert waits["job"] is Code.WAITING_FOR_RELEASE
-    assert waits["last"] is not Code.WAITING_FOR_RELEASE
+
+def test_those_of_unlike_priority_are_told_the_same_shortage() -> None:
+    fixed = running(job("fixed", is_preemptible=False), "node-1:0")
+
+    made = plan(snapshot(node(devices=1), TEAM, fixed, job(), job("other", priority=60)))
+
+    assert {one.reason.code for one in made.waits} == {Code.NO_FREE_DEVICE}

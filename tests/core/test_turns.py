@@ -478,7 +478,10 @@ def test_who_has_backed_off_for_long_enough_starts() -> None:
 def test_of_those_alike_who_had_to_wait_before_evicting_all_are_told_alike_that_it_does_not_help() -> None:
     late = [replace(job(f"late{n}", "a"), preemption_delay=timedelta(minutes=1)) for n in range(3)]
 
-    made = plan(snapshot(node(devices=1), queue("a", "1"), *full("a", 1), *late))
+    low = running(job("low", "a", "0.5", priority=10), "node-1:0")
+    fixed = running(job("fixed", "a", "0.5", is_preemptible=False), "node-1:0")
+
+    made = plan(snapshot(node(devices=1), queue("a", "1"), low, fixed, *late))
 
     assert not made.evicts
     assert {one.reason.code for one in made.waits} == {Code.NO_FREE_DEVICE}

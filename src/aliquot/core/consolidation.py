@@ -306,8 +306,8 @@ class Consolidation:
 
     def _restore(self, unit: Unit) -> None:
         for holding in unit.holdings:
-            if self.cycle.trial.pop(holding.pod.id, None) is not None:
-                self.cycle.world.restore(holding)
+            del self.cycle.trial[holding.pod.id]
+            self.cycle.world.restore(holding)
 
     def _commit(self, moved: Sequence[Unit], holdings: list[Holding], places: Places) -> None:
         cycle = self.cycle
