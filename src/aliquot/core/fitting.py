@@ -226,8 +226,7 @@ def _count_instances(room: DeviceRoom, gpu: GpuRequest, view: View) -> int:
 
 def _instance_on(room: DeviceRoom, gpu: GpuRequest, view: View) -> Slot | None:
     share = share_of(gpu, room.device)
-    if share is None:
-        return None
+    assert share is not None, "a device that is offered has memory, and suits makes sure that it has such an instance"
     if room.device.instance is not None:
         return Slot(room, share.milli, share.mib, WHOLE_DEVICE_MILLI) if room.is_whole(view) else None
     profile = next(one for one in room.device.profiles if one.name == gpu.profile)
