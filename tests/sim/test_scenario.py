@@ -196,6 +196,16 @@ EXPECTATIONS = [
     ("reasons: {old: over-fair-share}", []),
     ("reasons: {old: behind}", ["workload old: reason: wanted behind, got over-fair-share"]),
     ("reasons: {new: behind}", ["workload new: reason: wanted behind, got it does not wait"]),
+    ("reasons: {old: {says: 1 GPU, numbers: {free: 0}, blockers: [stuck, new], position: 1}}", []),
+    ("reasons: {old: {says: 2 cores}}", ["workload old: reason says: wanted 2 cores, got needs 2 whole GPUs"]),
+    ("reasons: {old: {numbers: {free: 1, x: 1}}}", ["workload old: reason: free: wanted 1", "workload old: reason: x"]),
+    ("reasons: {old: {blockers: []}}", ["workload old: in its way: wanted nobody, got new, stuck"]),
+    ("reasons: {old: {position: 2}}", ["workload old: place in line: wanted 2, got 1"]),
+    ("promises: {new: null, old: null}", []),
+    ("promises: {new: {due: 30s}}", ["workload new: promise: wanted yes, got no"]),
+    ("evictions: {o: {says: over its quota}}", []),
+    ("evictions: {o: {says: by lot}}", ["pod o: eviction says: wanted by lot, got owner holds"]),
+    ("suggestions: {old: {says: anything}}", ["workload old: suggestion says: wanted anything, got "]),
     ("evictions: {o: {for: new, rule: reclaim}}", []),
     (
         "evictions: {o: {for: old, rule: preempt}}",
@@ -242,6 +252,16 @@ def test_the_change_that_would_start_a_workload_is_compared() -> None:
     )
 
     assert runner.check(read(f"{text}expect: {{suggestions: {{big: set-gpu}}}}")) == []
+
+
+def test_when_a_promise_falls_due_and_expires_is_compared() -> None:
+    text = f"mode: one-cycle{FULL}"
+
+    assert runner.check(read(f"{text}expect: {{promises: {{new: {{due: 30s, expires: 1m}}}}}}")) == []
+    missed = runner.check(read(f"{text}expect: {{promises: {{new: {{due: 31s}}}}}}"))
+    assert [(one.what, one.wanted, one.got) for one in missed] == [
+        ("workload new: promise due", "0:00:31", "0:00:30"),
+    ]
 
 
 def test_what_is_printed_has_the_shape_of_the_format() -> None:

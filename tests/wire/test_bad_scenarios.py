@@ -238,6 +238,11 @@ BAD = [
         "name: j1-0, podAffinity: {app: x}, gpu",
         "line 30: workloads[1].pods[0].podAffinity.topologyKey: is",
     ),
+    (
+        "name: j1-0, gpu",
+        "name: j1-0, spread: [{labels: {}, topologyKey: zone}], gpu",
+        "line 30: workloads[1].pods[0].spread[0].labels: names no label of pods",
+    ),
     # what stands besides
     ("workload: j1,", "workload: j9,", "line 32: promises[0].workload: there is no workload 'j9'"),
     ("{pod: j1-0,", "{pod: j0-0,", "line 32: promises[0].places[0].pod: there is no pod of this workload 'j0-0'"),
@@ -250,6 +255,22 @@ BAD = [
     ("{at: 0s}", "{at: 0s, queues: {z: {held: true}}}", "line 36: cycles[0].queues.z: there is no queue 'z'"),
     ("{j1: {status", "{j2: {status", "line 39: expect.workloads.j2: there is no workload 'j2'"),
     ("status: pending", "status: waiting", "line 39: expect.workloads.j1.status: 'waiting' is not known"),
+    ("  workloads: {j1: {status: pending}}", "  reasons: {j1: bored}", "line 39: expect.reasons.j1: 'bored' is not"),
+    (
+        "  workloads: {j1: {status: pending}}",
+        "  reasons: {j1: {blockers: [j7]}}",
+        "line 39: expect.reasons.j1.blockers[0]: there is no workload 'j7'",
+    ),
+    (
+        "  workloads: {j1: {status: pending}}",
+        "  suggestions: {j1: {kind: magic}}",
+        "line 39: expect.suggestions.j1.kind: 'magic' is not known",
+    ),
+    (
+        "  workloads: {j1: {status: pending}}",
+        "  promises: {j1: {due: never}}",
+        "line 39: expect.promises.j1.due: 'never' is not",
+    ),
 ]
 
 

@@ -227,6 +227,23 @@ def test_a_profile_may_say_more_than_its_name() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "starts"),
+    [
+        pytest.param("1g.10gb+me", (6,), id="with the media engines: one of them, at the last place"),
+        pytest.param("1g.20gb+me.all", (6,), id="with all media engines"),
+        pytest.param("2g.24gb+gfx", (0, 2, 4), id="with graphics"),
+        pytest.param("1g.20gb-me", (0, 2, 4, 6), id="without media engines"),
+        pytest.param("1g.6gb+me", (3,), id="on a small card"),
+    ],
+)
+def test_a_profile_may_end_as_its_maker_names_it(name: str, starts: tuple[int, ...]) -> None:
+    found = node(f"gpus: 1, migProfiles: [{name}]").devices[0]
+
+    assert [(one.name, one.starts) for one in found.profiles] == [(name, starts)]
+    assert found.slices == (4 if "6gb" in name else 7)
+
+
 def test_a_node_says_all_that_it_is() -> None:
     found = node(
         "pool: gold, gpus: 1, gpuMemory: 1Gi, gpuModel: B, sharing: sm-sharing, cpu: 2, memory: 1Ki, pods: 3,"
@@ -272,6 +289,7 @@ def test_a_queue_says_how_it_serves() -> None:
     assert (found.hold_after, found.evictions_left) == (timedelta(minutes=10), 3)
     assert (found.preempt_min_runtime, found.reclaim_min_runtime) == (timedelta(), timedelta(minutes=5))
     assert queue("priority: 1").preempt_min_runtime is None
+    assert queue("created: -1h").created == NOW - timedelta(hours=1)
 
 
 def test_queues_and_workloads_of_one_age_keep_the_order_of_the_file() -> None:

@@ -5,11 +5,14 @@ Source of the sizes and placements: https://docs.nvidia.com/datacenter/tesla/mig
 
 import functools
 import re
+from dataclasses import replace
 
 from aliquot.core import errors
 from aliquot.core.model import WHOLE_DEVICE_MILLI, MigProfile
 
-_NAME = re.compile(r"([1-7])g\.([1-9][0-9]{0,3})gb(\+[a-z.]+)?")
+_NAME = re.compile(r"([1-7])g\.([1-9][0-9]{0,3})gb([+-][a-z]+(?:\.[a-z]+)?)?")
+_ENGINES = "+me"
+"""An instance that has the media engines of its device (`+me`, `+me.all`); `-me` has none, `+gfx` has graphics."""
 _FORMS = ("1g.10gb", "3g.40gb", "7g.80gb")
 SLICES = 7
 _SMALL_SLICES = 4
@@ -29,7 +32,8 @@ _SMALL_STARTS = {1: (0, 1, 2, 3), 2: (0, 2), 4: (0,)}
 
 def slices_of(name: str) -> int:
     """The compute slices of the whole device that an instance of this name belongs to."""
-    return _SMALL_SLICES if name.partition("+")[0] in _SMALL else SLICES
+    match = _NAME.fullmatch(name)
+    return _SMALL_SLICES if match and name.removesuffix(match.group(3) or "") in _SMALL else SLICES
 
 
 def milli_of(profile: MigProfile, slices: int) -> int:
@@ -39,7 +43,13 @@ def milli_of(profile: MigProfile, slices: int) -> int:
 
 @functools.cache
 def by_name(name: str) -> MigProfile:
-    """The profile of this name. Raises InvalidInput that names no field."""
+    """The profile of this name. Raises InvalidInput that names no field. One with the media engines has one place where
+    it may begin, the last: a device has one of them."""
+    plain = _plain(name)
+    return replace(plain, starts=plain.starts[-1:]) if _ENGINES in name else plain
+
+
+def _plain(name: str) -> MigProfile:
     match = _NAME.fullmatch(name)
     if match is None:
         raise errors.InvalidInput(f"{name!r} is not the name of a MIG profile", valid=_FORMS)

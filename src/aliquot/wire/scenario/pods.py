@@ -261,7 +261,10 @@ def _affinity(data: object, path: str) -> Affinity:
 def _spread(data: object, path: str, version: Version) -> Spread:
     one = Fields(data, path, SPREAD, version)
     one.needs("labels", "topologyKey")
-    return Spread(one.labels(), one.name("topologyKey"), one.whole("maxSkew", 1, least=1))
+    labels = one.labels()
+    if not labels:
+        fields.refuse(one.at("labels"), "names no label of pods", valid=("{app: x}",))
+    return Spread(labels, one.name("topologyKey"), one.whole("maxSkew", 1, least=1))
 
 
 def _port(data: object, path: str) -> int:
