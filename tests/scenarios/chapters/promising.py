@@ -10,20 +10,23 @@ from aliquot.core import (
     endings,
     eviction,
     explain,
+    grants,
     order,
     promises,
     quota,
     reservations,
     schedule,
+    shortages,
     victims,
 )
 from aliquot.core.asks import Ask, Unit
 from aliquot.core.cycle import Cycle, Kept
 from aliquot.core.eviction import Search
+from aliquot.core.ladders import NOTHING
 from aliquot.core.model import Policy, Workload
 from aliquot.core.order import Turns
 from aliquot.core.placement import Placer
-from aliquot.core.plan import Evict, Rule
+from aliquot.core.plan import Code, Evict, Reason, Rule
 from aliquot.core.reasons import Reasons
 from aliquot.core.rooms import Holding
 from aliquot.core.trials import Trials
@@ -144,6 +147,14 @@ def _for_everybody(known: Callable[[Turns], Ask | None]) -> Without:
 
     left = tuple((name, hold if action is schedule.hold else action) for name, action in schedule.ACTIONS)
     return without(schedule, "ACTIONS", left)
+
+
+def _nobody_is_protected(known: Callable[..., Reason]) -> Callable[..., Reason]:
+    def short(reasons: Reasons, ask: Ask, pool: Any) -> Reason:
+        reasons.cycle.protected.clear()
+        return known(reasons, ask, pool)
+
+    return short
 
 
 def _for_no_one(known: Callable[..., None]) -> Callable[..., None]:
@@ -319,10 +330,32 @@ COUNTS = (
         around(schedule, "queue_of", lambda known: lambda cycle, pool: known(cycle, pool)[::-1]),
     ),
     rule(
+        "The code names what stands in its way, and what does not change by waiting before what does.",
+        "too-large used-by-others in-pieces some-of-a-gang waits-for-an-end nobody-in-the-pool protected-for-now",
+        without(Reasons, "_too_large", lambda reasons, ask, pool: None),
+        without(Reasons, "_unavailable", lambda reasons, ask, pool: None),
+        without(shortages, "shortage", lambda placer, ask, pool: Reason(Code.NO_FREE_DEVICE, "none is free")),
+        without(Reasons, "_promised", lambda reasons, ask: reasons._found(ask, reasons.cycle.world.pools[ask.pool])),
+        without(Reasons, "why", lambda reasons, ask: reasons._found(ask, reasons.cycle.world.pools[ask.pool])),
+        around(Reasons, "_short", _nobody_is_protected),
+    ),
+    rule(
         "Asked for, the smallest change that would start it is worked out by trying changes in the engine itself.",
         "the-smallest-change the-only-change",
         without(explain._Search, "_first", _the_last),
         without(Trials, "starts", lambda trials, *changes, evicting="others": True),
+    ),
+    rule(
+        "Changes by which nobody is evicted come first.",
+        "without-evictions-first",
+        around(explain._Search, "_least", lambda known: lambda search, kind, evicting: known(search, kind, "others")),
+    ),
+    rule(
+        "Where no change of its owner's helps (a held queue, an empty pool, a device in use by others) it is said who "
+        "can.",
+        "nobody-in-the-pool who-can-help released-by-an-administrator",
+        without(explain, "_why_none", lambda snapshot, workload, reason: ""),
+        without(grants, "release", lambda about: NOTHING),
     ),
 )
 

@@ -5,11 +5,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from aliquot.core import eligibility, endings, fairshare, quota, rooms
+from aliquot.core import eligibility, endings, fairshare, quota, rooms, snapshot
 from aliquot.core.cycle import Cycle
 from aliquot.core.fairshare import Claimant
 from aliquot.core.model import Amounts, Node, PoolTerms, Queue
+from aliquot.core.placement import Placer
 from aliquot.core.rooms import Account, NodeRoom, Vector
+from aliquot.core.snapshot import Pool
 from tests.scenarios.rule import around, rule, without
 
 Parts = tuple[int, int]
@@ -22,6 +24,23 @@ def _for_all_claimants(change: Callable[[Claimant], Claimant]) -> Callable[[Divi
         return lambda total, claimants, weight: known(total, [change(one) for one in claimants], weight)
 
     return wrap
+
+
+def _whatever_the_parent_gets(
+    capacity: int, children: Mapping[str | None, Sequence[Queue]], claimants: Mapping[str, Claimant], weight: Parts
+) -> dict[str, fairshare.Portion]:
+    found: dict[str, fairshare.Portion] = {}
+    for siblings in children.values():
+        found |= fairshare.divide(capacity, [claimants[queue.id] for queue in siblings], usage_weight=weight)
+    return found
+
+
+def _what_is_there(pool: Pool) -> Amounts:
+    return Amounts(1000 * sum(len(node.devices) for node in pool.nodes), 10**9, 10**15)
+
+
+def _what_is_ready(pool: Pool) -> Amounts:
+    return Amounts(1000 * sum(len(node.devices) for node in pool.usable), 10**9, 10**15)
 
 
 def _same_in_all_pools(queue: Queue, pool: str) -> PoolTerms:
@@ -159,6 +178,12 @@ def _open(known: Callable[..., NodeRoom], **changes: Any) -> Callable[..., NodeR
 
 FAIR_SHARE = (
     rule(
+        "Divided is what the nodes of a pool offer that take new work, and on the others what still runs there.",
+        "what-is-ready-is-divided what-runs-there-still-counts",
+        without(snapshot, "_capacity", _what_is_there),
+        without(snapshot, "_capacity", _what_is_ready),
+    ),
+    rule(
         "Every queue (a department, or a project in it) has a quota, a weight, a limit and a priority, for each node "
         "pool.",
         "terms-by-pool",
@@ -197,6 +222,11 @@ FAIR_SHARE = (
         "unlimited-quota-is-what-is-asked",
         around(fairshare, "_divide", _for_all_claimants(lambda one: replace(one, quota=one.quota or 0))),
         around(fairshare, "_divide", _guaranteed(_uncut)),
+    ),
+    rule(
+        "The projects of a department together never get more than it does.",
+        "no-more-than-the-department",
+        without(fairshare, "_divide_down", _whatever_the_parent_gets),
     ),
     rule(
         "Nothing is rounded on the way down; the result is rounded down to a thousandth of a device.",
@@ -239,6 +269,12 @@ ALLOWED = (
         "Work that is **not preemptible** uses the quota only, since nobody could take it back.",
         "fixed-work-uses-the-quota",
         without(quota, "over_quota", _never_over),
+    ),
+    rule(
+        "Semi-preemptible work is that up to its minimum, and preemptible above it.",
+        "fixed-up-to-its-minimum",
+        without(Placer, "_is_fixed", lambda placer, ask: not ask.workload.is_preemptible),
+        without(Placer, "_is_fixed", lambda placer, ask: False),
     ),
     rule(
         "Both go by the quota and the limit as they were set, at every level of the tree.",
