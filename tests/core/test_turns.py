@@ -485,3 +485,13 @@ def test_of_those_alike_who_had_to_wait_before_evicting_all_are_told_alike_that_
 
     assert not made.evicts
     assert {one.reason.code for one in made.waits} == {Code.NO_FREE_DEVICE}
+
+
+def test_who_meets_with_the_protection_of_a_minimum_run_time_is_told_of_it_and_all_alike_wait() -> None:
+    own = replace(queue("a", "8"), preempt_min_runtime=timedelta(hours=1))
+    urgent = [job(f"urgent{n}", "a", priority=100) for n in range(2)]
+
+    made = plan(snapshot(node(devices=1), own, *full("a", 1), *urgent))
+
+    assert not made.evicts
+    assert code_of(made, "urgent0") is Code.PROTECTED_MIN_RUNTIME

@@ -456,3 +456,17 @@ def test_promised_room_of_fixed_work_is_kept() -> None:
 
     assert nominated(made) == ["fixed"]
     assert not made.evicts
+
+
+def test_victims_that_are_legal_one_by_one_and_not_together_are_left_alone() -> None:
+    # Within the department a project may take from another; with that, the department would take more than it is due.
+    held = [running(job("c1", "c", "2"), "node-1:0,1"), running(job("b1", "b"), "node-2:2")]
+    queues = [queue("d", "4"), queue("a", "0", parent="d", priority=200), queue("b", "0", parent="d"), queue("c", "0")]
+
+    made = made_of(
+        node(devices=2), node("node-2", 2), *queues, *held, job("first", "a", pods=2), job("second", "a", pods=2)
+    )
+
+    assert [one.workload for one in made.binds] == ["first", "first"]
+    assert not made.evicts
+    assert code_of(made, "second") is Code.OVER_FAIR_SHARE
