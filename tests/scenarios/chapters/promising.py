@@ -88,6 +88,9 @@ def _by_another_rule(workload: str, pod: str, beneficiary: str, rule: Rule, *mor
     return Evict(workload, pod, beneficiary, Rule.PREEMPT, *more)
 
 
+Backfill = Callable[[Cycle, Ask], list[Holding] | None]
+
+
 def _nobody_could_evict(known: Callable[[Cycle], None]) -> Callable[[Cycle], None]:
     def honour(cycle: Cycle) -> None:
         known(cycle)
@@ -96,17 +99,17 @@ def _nobody_could_evict(known: Callable[[Cycle], None]) -> Callable[[Cycle], Non
     return honour
 
 
-def _all_is_lent(known: Callable[..., Any]) -> Callable[..., Any]:
+def _all_is_lent(known: Backfill) -> Backfill:
     def backfill(cycle: Cycle, ask: Ask) -> list[Holding] | None:
         span = ask.workload.max_run_time and timedelta()
-        return known(cycle, replace(ask, workload=replace(ask.workload, max_run_time=span)))  # type: ignore[no-any-return]
+        return known(cycle, replace(ask, workload=replace(ask.workload, max_run_time=span)))
 
     return backfill
 
 
-def _lent_to_the_endless(known: Callable[..., Any]) -> Callable[..., Any]:
+def _lent_to_the_endless(known: Backfill) -> Backfill:
     def backfill(cycle: Cycle, ask: Ask) -> list[Holding] | None:
-        return known(cycle, replace(ask, workload=replace(ask.workload, max_run_time=timedelta())))  # type: ignore[no-any-return]
+        return known(cycle, replace(ask, workload=replace(ask.workload, max_run_time=timedelta())))
 
     return backfill
 
