@@ -193,9 +193,11 @@ def test_what_is_above_the_minimum_of_promised_work_is_not_held_to_the_quota_of_
     first = plan(taken)
 
     later = next_cycle(taken, first, gone=False)
+    between = plan(later, after=timedelta(seconds=1))
     second = plan(replace(later, workloads=(crew,)), after=timedelta(seconds=2))
 
     assert [len(one.places) for one in first.nominates] == [2]
+    assert between.nominates == first.nominates
     assert bound(second) == {"crew": ["gpu-0", "gpu-1"]}
     assert not second.nominates
 

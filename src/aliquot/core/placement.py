@@ -115,17 +115,20 @@ class Placer:
         return quota.over_quota(accounts, self.fixed_of(ask, amounts), counting=counting)
 
     def fixed_of(self, ask: Ask, amounts: Vector) -> Vector:
-        """What of these amounts is not preemptible. Of semi-preemptible work that grows: by how much its core becomes
-        larger, if pods that come first are not among those that run yet."""
-        if self._is_fixed(ask):
-            return amounts
-        if ask.workload.is_preemptible:
+        """What of these amounts is not preemptible. Of semi-preemptible work: by how much its core becomes larger, if
+        that is not all of the ask, or other pods than those that run come first."""
+        workload = ask.workload
+        if workload.is_preemptible:
             return (0, 0, 0)
-        workload, placed = ask.workload, [one.pod for one in self.places_of(ask.id)]
+        if not workload.is_semi_preemptible:
+            return amounts
+        placed = [one.pod for one in self.places_of(ask.id)]
         before, after = (
             [pod for unit in gang.units(workload, pods) if unit.is_core for pod in unit.pods]
             for pods in (placed, [*placed, *ask.pods])
         )
+        if len(after) - len(before) == len(ask.pods):
+            return amounts
         was, will = self.world.ask_of((ask.pool,), before), self.world.ask_of((ask.pool,), after)
         return (max(0, will[0] - was[0]), max(0, will[1] - was[1]), max(0, will[2] - was[2]))
 
