@@ -3,7 +3,7 @@
 Pure questions about one node or one device and one request. Taints and tolerations mean what they mean in Kubernetes.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Sequence
 from typing import Literal
 
 from aliquot.core.model import Device, GpuRequest, Node, PodRequest, Taint, Toleration
@@ -18,10 +18,12 @@ def refusal(node: Node, request: PodRequest) -> Refusal | None:
     return None if is_selected(node, request.nodes, request.node_labels) else "selector"
 
 
-def is_selected(node: Node, nodes: Collection[str] | None, labels: Iterable[tuple[str, Collection[str]]]) -> bool:
+def is_selected(node: Node, nodes: Collection[str] | None, labels: Sequence[tuple[str, Collection[str]]]) -> bool:
     """Whether a node is among `PodRequest.nodes` and has one of the values of each of `PodRequest.node_labels`."""
     if nodes is not None and node.id not in nodes:
         return False
+    if not labels:
+        return True
     return all(node.labels.get(key) in values for key, values in labels)
 
 

@@ -210,6 +210,10 @@ class Cycle:
     def advance(self, ask: Ask) -> None:
         """Find what the workload waits for next, now that pods of it were bound or promised, or a promise was lost."""
         entry = self.world.entries[ask.id]
+        if len(self.bound.get(ask.id, ())) == len(entry.pending):  # The common case: nothing of it is left.
+            self.waiting.pop(ask.id, None)
+            self.more.pop(ask.id, None)
+            return
         kept = self.promises.get(ask.id)
         promised = {one.pod.id for one in kept.holdings} if kept else set()
         taken = promised | {one.pod.id for one in self.bound.get(ask.id, ())}

@@ -17,6 +17,8 @@ shares each; the largest first, where a request by memory is charged least; or t
 
 def orders_of(requests: Sequence[PodRequest], *, is_spread: bool = False) -> tuple[Order, ...]:
     """The ways worth trying: nearly always one."""
+    if len(requests) == 1 and (requests[0].gpu is None or not requests[0].gpu.mib):
+        return ("open",) if is_spread else ("tight",)
     orders: list[Order] = ["open" if is_spread else "tight"]
     if len(requests) > 1 and any(one.gpu and one.gpu.devices > 1 and not one.gpu.is_whole for one in requests):
         orders.append("wide")
@@ -48,12 +50,13 @@ def has_room(node: NodeRoom, request: PodRequest, view: View) -> bool:
 
 def has_node_room(node: NodeRoom, request: PodRequest, view: View) -> bool:
     """Whether CPU, memory, the number of pods, and every other resource suffice."""
-    if request.milli_cpus and request.milli_cpus > node.free(0, view):
-        return False
-    if request.memory_bytes and request.memory_bytes > node.free(1, view):
-        return False
-    if node.free(2, view) < 1:
-        return False
+    # A bind must fit into both ledgers. This runs for each node that changed: it is written for speed.
+    for ledger in (node.idle, node.future) if view == "now" else ((node.future,) if view == "later" else (node.idle,)):
+        cpus, memory, pods = ledger
+        if request.milli_cpus > cpus and request.milli_cpus:
+            return False
+        if (request.memory_bytes > memory and request.memory_bytes) or pods < 1:
+            return False
     if not request.resources and not request.host_ports:
         return True
     return all(amount <= node.free_other(name, view) for name, amount in rooms.others_of(request))

@@ -9,7 +9,7 @@ have had the least GPU time, or those who ask for most, first instead of those w
 import heapq
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 
 from aliquot.core.asks import Ask
 from aliquot.core.lines import Line, Lines
@@ -22,6 +22,7 @@ _NO_SHARE = 1 << 256
 
 QueueKey = tuple[bool, bool, int, int, int, datetime, str, str]
 WorkloadKey = tuple[int, int, bool, datetime, str]
+_NO_KEY: QueueKey = (False, False, 0, 0, 0, datetime.min.replace(tzinfo=UTC), "", "")
 
 
 def service_class(workload: Workload, policy: Policy) -> int:
@@ -43,14 +44,15 @@ def workload_key(ask: Ask, queue: Queue | None, policy: Policy) -> WorkloadKey:
 
 def dominant_share(account: Account, more: Vector = (0, 0, 0)) -> int:
     """The largest part of its fair share that a queue holds of any resource, scaled; with `more` added."""
-    largest = 0
+    most, of, without = 0, 1, 0
     level, share = account.level, account.share
     for index in (0, 1, 2):  # This runs for every workload in every cycle: it is written for speed.
-        held = level[index] + more[index]
-        if held > 0:
-            part = held * _SCALE // share[index] if share[index] > 0 else _NO_SHARE + held
-            largest = max(largest, part)
-    return largest
+        held, due = level[index] + more[index], share[index]
+        if held > 0 and due > 0 and held * of > most * due:
+            most, of = held, due
+        elif held > without and due <= 0:
+            without = held
+    return _NO_SHARE + without if without else most * _SCALE // of
 
 
 def queue_key(account: Account, more: Vector = (0, 0, 0)) -> QueueKey:
@@ -128,6 +130,7 @@ class Turns:
         """By parent, a heap of what its children offer, or offered before."""
         self._stale: dict[str | None, dict[str, Account]] = {}
         """By parent, the children whose offer is to be looked at anew."""
+        self._children: dict[str | None, dict[str, Account]] = {}
         for line in (line for one in lines for line in one.all):
             first = next((ask for ask in line if is_open(ask)), None)
             if first is not None and admits(first):
@@ -190,7 +193,8 @@ class Turns:
         if queue not in self._leaves:
             path = self._paths[queue] = accounts(queue)
             for account, above in zip(path, (*path[1:], None), strict=False):
-                self._above[account.queue.id] = None if above is None else above.queue.id
+                parent = self._above[account.queue.id] = None if above is None else above.queue.id
+                self._children.setdefault(parent, {})[account.queue.id] = account
             self._leaves[queue] = _Leaf(path[0].queue if path else None)
         return self._leaves[queue]
 
@@ -218,6 +222,9 @@ class Turns:
 
     def _first(self, parent: str | None) -> tuple[QueueKey, Ask] | None:
         """The best offer below a queue (None: of all). An old offer is dropped when it comes to the top."""
+        children = self._children.get(parent, {})
+        if len(children) == 1:
+            return next(self._offer(account, is_alone=True) for account in children.values())
         offers = self._offers.setdefault(parent, [])
         for id, account in self._stale.pop(parent, {}).items():
             before, offer = self._best.pop(id, None), self._offer(account)
@@ -233,7 +240,8 @@ class Turns:
             heapq.heappop(offers)
         return None
 
-    def _offer(self, account: Account) -> tuple[QueueKey, Ask] | None:
+    def _offer(self, account: Account, *, is_alone: bool = False) -> tuple[QueueKey, Ask] | None:
+        """Whom a queue, or what is below it, would have served next, with its key among its siblings, if any."""
         id = account.queue.id
         leaf = self._leaves.get(id)
         ask = leaf.head if leaf is not None else None
@@ -242,6 +250,8 @@ class Turns:
             ask = below[1] if below is not None else None
         if ask is None:
             return None
+        if is_alone:
+            return _NO_KEY, ask
         key = (id, account.version, ask.amounts)
         if key not in self._keys:
             self._keys[key] = queue_key(account, ask.amounts)

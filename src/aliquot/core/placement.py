@@ -53,8 +53,11 @@ class Placer:
                 holdings = self._place_all(ask, pods, view, order)
                 world.rollback(mark)
                 is_found = is_found or holdings is not None
+                if holdings is None:
+                    continue
+                charge = rooms.charge_of(holdings)
                 tried = ask if pods is ask.pods else replace(ask, pods=pods)
-                if holdings is not None and self.excess(tried, rooms.charge_of(holdings), view) is None:
+                if (is_sure and charge == ask.amounts) or self.excess(tried, charge, view) is None:
                     return holdings
         if not is_found:
             self._refused[key] = world.growth
@@ -74,7 +77,8 @@ class Placer:
     def place_alone(self, ask: Ask, view: View, rows: Rows | None = None) -> list[Holding] | None:
         """Places for the pods of the ask, whatever the terms of its queue and where the rest of its gang is."""
         mark = self.world.mark()
-        holdings = self._place_pods(ask, ask.pods, view, order=self._orders(ask.pool, ask.pods)[0], rows=rows)
+        order = self._orders(ask.pool, ask.pods)[0]
+        holdings = self._place_pods(ask, ask.pods, view, order=order, rows=rows, is_last=True)
         self.world.rollback(mark)
         return holdings
 
@@ -232,7 +236,7 @@ class Placer:
             return None
         workload = ask.workload
         if workload.gang is None and workload.near is None:
-            return self._place_pods(ask, pods, view, order=order, rows=None)
+            return self._place_pods(ask, pods, view, order=order, rows=None, is_last=True)
         if not self.may_fit_pods(ask, pods, view):
             return None
         return _Gang(self, ask, pods, view, order).place()
@@ -247,8 +251,9 @@ class Placer:
         return all(self.count(pool, kind, view, rows) >= wanted for kind, wanted in sorted(kinds.items()))
 
     def _place_pods(
-        self, ask: Ask, pods: Sequence[Pod], view: View, *, order: Order, rows: Rows | None
+        self, ask: Ask, pods: Sequence[Pod], view: View, *, order: Order, rows: Rows | None, is_last: bool = False
     ) -> list[Holding] | None:
+        """Places for these pods, taken in the world; if nothing is placed after them, that of the last pod is not."""
         pool = self.world.pools[ask.pool]
         holdings: list[Holding] = []
         for pod in self._hardest_first(ask.pool, pods, view) if len(pods) > 1 else pods:
@@ -256,8 +261,9 @@ class Placer:
             if found is None:
                 return None
             holding = self.at(ask, pod, node=found[0], slots=found[1])
-            _take(self.world, holding, view)
             holdings.append(holding)
+            if not is_last or len(holdings) < len(pods):
+                _take(self.world, holding, view)
         return sorted(holdings, key=lambda one: gang.task_key(one.pod)) if len(pods) > 1 else holdings
 
     def _hardest_first(self, pool: str, pods: Sequence[Pod], view: View) -> list[Pod]:
