@@ -273,8 +273,8 @@ ALLOWED = (
     rule(
         "Semi-preemptible work is that up to its minimum, and preemptible above it.",
         "fixed-up-to-its-minimum",
-        without(Placer, "_is_fixed", lambda placer, ask: not ask.workload.is_preemptible),
-        without(Placer, "_is_fixed", lambda placer, ask: False),
+        without(Placer, "fixed_of", lambda placer, ask, amounts: amounts),
+        without(Placer, "fixed_of", lambda placer, ask, amounts: (0, 0, 0)),
     ),
     rule(
         "Both go by the quota and the limit as they were set, at every level of the tree.",
