@@ -214,3 +214,15 @@ def test_who_has_lost_a_promise_in_another_pool_waits_for_its_first_pool_again()
 
     assert nominated(made) == ["higher"]
     assert [(one.workload, one.place.node) for one in made.binds] == [("holder", "node-1")]
+
+
+def test_a_promise_that_a_lowered_limit_does_not_allow_any_more_is_dropped() -> None:
+    first = plan(evicting())
+    later = next_cycle(evicting(), first, gone=False)
+
+    lowered = [queue("b", "1", limit="0") if one.id == "b" else one for one in later.queues]
+    second = plan(replace(later, queues=tuple(lowered)), after=timedelta(seconds=1))
+
+    assert nominated(first) == ["b0"]
+    assert not second.nominates
+    assert code_of(second, "b0") is Code.QUEUE_LIMIT

@@ -1,8 +1,8 @@
 """Room that is being freed for a workload: kept for it from cycle to cycle, until it binds or the promise expires.
 
-A promise is dropped when its workload is gone or changed, or when its places can no longer be had (a node was cordoned, a
-limit lowered). When it expires, its workload is planned anew, once without evicting. Others respect it, except who could evict
-its holder, and work that ends, by its stated run time, before the promise falls due.
+A promise is dropped when its workload is gone or changed, or when its places can no longer be had (a node was cordoned,
+a limit lowered). When it expires, its workload is planned anew, once without evicting. Others respect it, except who
+could evict its holder, and work that ends, by its stated run time, before the promise falls due.
 """
 
 from collections.abc import Sequence
