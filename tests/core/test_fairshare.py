@@ -352,3 +352,39 @@ def test_with_past_use_all_is_given_as_long_as_somebody_may_have_more(
     assert left >= 0
     open_still = [one for one in used if one.weight > 0 and found[one.id].share < one.wanted]
     assert not open_still or left < len(used)  # What is left then was rounded away, less than a unit from each.
+
+
+def test_who_is_satisfied_leaves_the_rest_to_the_others_by_their_weights() -> None:
+    claimants = [Claimant("a", 100, 0, 1), Claimant("b", 2000, 0, 2), Claimant("c", 9000, 0, 3)]
+
+    assert shares(6100, *claimants) == {"a": 100, "b": 2000, "c": 4000}
+    assert shares(3100, *claimants) == {"a": 100, "b": 1200, "c": 1800}
+
+
+def test_a_single_thousandth_is_given_too() -> None:
+    assert shares(10, Claimant("a", 1, 0)) == {"a": 1}
+
+
+def test_a_queue_whose_department_is_not_there_has_no_one_above_it() -> None:
+    orphan = builders.queue("a", parent="ghost")
+
+    assert fairshare.path_of("a", {"a": orphan}) == [orphan]
+    assert fairshare.path_of("b", {"a": orphan}) == []
+
+
+def test_a_ring_of_departments_is_cut_above_the_smallest_id() -> None:
+    ring = {
+        id: builders.queue(id, parent=parent) for id, parent in (("a", "d2"), ("d1", "d3"), ("d2", "d1"), ("d3", "d2"))
+    }
+
+    assert [one.id for one in fairshare.path_of("a", ring)] == ["a", "d2", "d1"]
+    assert [one.id for one in fairshare.path_of("d3", ring)] == ["d3", "d2", "d1"]
+
+
+def test_what_quotas_that_are_cut_take_leaves_nothing_to_a_lower_priority() -> None:
+    high = [Claimant(id, 5000, 3000, priority=200) for id in "ab"]
+
+    assert shares(5000, *high, Claimant("c", 3000, 3000)) == {"a": 2500, "b": 2500, "c": 0}
+    assert shares(7001, *high, Claimant("c", 3000, 3000), Claimant("d", 3000, 3000)) == {
+        "a": 3000, "b": 3000, "c": 500, "d": 500,
+    }  # fmt: skip

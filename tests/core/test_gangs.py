@@ -497,3 +497,65 @@ def test_room_is_made_for_whichever_pods_of_a_gang_it_can_be_made_for() -> None:
 
     assert len(evicted(made)) == 1
     assert [place.pod for one in made.nominates for place in one.places] == ["a1-1"]
+
+
+# Which pods and groups come first
+
+
+def cores(workload: Workload, *names: str) -> list[bool]:
+    """Of what would be given up one after the other, what is at the minimum."""
+    placed = [pod for pod in workload.pods if pod.id.rpartition("-")[2] in names]
+    return [one.is_core for one in gang.units(workload, placed)]
+
+
+def test_pods_of_a_higher_priority_start_first_and_are_given_up_last() -> None:
+    crew = job("a", pods=3, min_pods=1)
+    crew = replace(crew, pods=tuple(replace(pod, priority=pod.index) for pod in crew.pods))
+
+    assert _next(crew) == ["a-2"]
+    assert rooms_after(crew, "0", "1", "2") == [["0"], ["1"], ["2"]]
+
+
+def test_only_what_is_at_the_minimum_is_a_core() -> None:
+    flat = job("a", pods=3, min_pods=1)
+    done = replace(flat, pods=(replace(flat.pods[0], state=PodState.SUCCEEDED), *flat.pods[1:]))
+    grouped = tree(job("a", pods=3), Group("", 2, (Group("x", 1), Group("y", 1))), "x", "x", "y")
+
+    assert cores(flat, "0", "1", "2") == [False, False, True]
+    assert cores(done, "1", "2") == [False, False]
+    assert cores(grouped, "0", "1", "2") == [False, True]
+
+
+def test_a_tree_may_be_one_group_without_a_name_on_its_pods() -> None:
+    crew = replace(job("a1", "a", pods=2), gang=Group("all", 2))
+
+    assert len(plan(snapshot(node(), queue("a", "8"), crew)).binds) == 2
+
+
+def test_a_group_that_lacks_one_pod_starts_with_that_one() -> None:
+    crew = tree(job("a", pods=4), Group("", 1, (Group("x", 2), Group("y", 2))), "x", "x", "y", "y")
+
+    assert _next(crew, "a-0") == ["a-1"]
+
+
+def test_of_groups_above_their_minimum_the_one_that_is_filled_least_grows() -> None:
+    crew = tree(job("a", pods=7), Group("", 2, (Group("x", 1), Group("y", 2))), *"xxx", *"yyyy")
+
+    assert _next(crew, "a-0", "a-1", "a-3", "a-4") == ["a-5"]
+    assert _next(crew, "a-0", "a-3", "a-4") == ["a-1"]
+
+
+def test_each_way_to_choose_among_unlike_pods_takes_as_many_different_ones() -> None:
+    crew = job("a", pods=4, min_pods=3)
+    kinds = ["1", "2", "0.5", "0.5"]
+    crew = replace(
+        crew,
+        pods=tuple(
+            replace(pod, request=job(gpu=gpu).pods[0].request) for pod, gpu in zip(crew.pods, kinds, strict=True)
+        ),
+    )
+
+    found = gang.choices(crew, active=(), waiting=crew.pods)
+
+    assert [len({pod.id for pod in choice}) for choice in found] == [3] * len(found)
+    assert {frozenset(pod.index for pod in choice) for choice in found} == {frozenset({0, 1, 2}), frozenset({0, 2, 3})}
