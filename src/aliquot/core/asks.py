@@ -1,7 +1,8 @@
 """A workload in the world: the places of its pods, what it waits for next, and what of it ends together."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from aliquot.core import gang, rooms
 from aliquot.core.model import Pod, PodRequest, Workload
@@ -58,6 +59,50 @@ def units_of(workload: Workload, running: Sequence[Holding]) -> list[Unit]:
         unit_of(workload, tuple(by_pod[pod.id] for pod in unit.pods), is_core=unit.is_core)
         for unit in gang.units(workload, [one.pod for one in running])
     ]
+
+
+class Units(Protocol):
+    """Units, the first to be given up first."""
+
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[Unit]: ...
+    def __getitem__(self, at: int, /) -> Unit: ...
+
+
+class UnitsInOrder:
+    """Units that are put in order when one of them is asked for: of most queues none ever is."""
+
+    def __init__(self, units: list[Unit], sort: Callable[[list[Unit]], None]) -> None:
+        self._units, self._sort = units, sort
+        self._is_sorted = False
+
+    def __len__(self) -> int:
+        return len(self._units)
+
+    def __iter__(self) -> Iterator[Unit]:
+        return iter(self._ordered())
+
+    def __getitem__(self, at: int, /) -> Unit:
+        return self._ordered()[at]
+
+    def of(self, workload: str) -> list[Unit]:
+        """Those of one workload."""
+        return [unit for unit in self._units if unit.workload.id == workload]
+
+    def strike(self, units: Iterable[Unit]) -> None:
+        """Take these out; those that come first cost nothing."""
+        gone = {id(unit) for unit in units}
+        while self._units and id(self._units[0]) in gone:
+            gone.remove(id(self._units[0]))
+            del self._units[0]
+        if gone:
+            self._units = [unit for unit in self._units if id(unit) not in gone]
+
+    def _ordered(self) -> list[Unit]:
+        if not self._is_sorted:
+            self._sort(self._units)
+            self._is_sorted = True
+        return self._units
 
 
 @dataclass(slots=True, eq=False)

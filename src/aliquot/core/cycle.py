@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from aliquot.core import eligibility, placement
-from aliquot.core.asks import Ask, Unit
+from aliquot.core.asks import Ask, UnitsInOrder
 from aliquot.core.lines import Lines
 from aliquot.core.model import Pod, Policy
 from aliquot.core.order import Turns
@@ -74,7 +74,7 @@ class Cycle:
     evicts: list[Evict] = field(default_factory=list)
     leaving: dict[str, list[Holding]] = field(default_factory=dict)
     """By node, the places that are being freed: told to end before this cycle, or in it."""
-    victims: dict[tuple[str, str], list[Unit]] = field(default_factory=dict)
+    victims: dict[tuple[str, str], UnitsInOrder] = field(default_factory=dict)
     """By pool and queue, what may be evicted, the cheapest first; kept from one search to the next."""
     until: str = ""
     """The workload about which alone is asked: the cycle may end when it is served."""
@@ -195,8 +195,8 @@ class Cycle:
         """Nothing of this workload is taken in this cycle any more."""
         self.settled.add(id)
         self.standing.pop(id, None)
-        for key in list(self.victims) if self.world.running_of(id) else ():
-            self.victims[key] = [unit for unit in self.victims[key] if unit.workload.id != id]
+        for listed in self.victims.values() if self.world.running_of(id) else ():
+            listed.strike(listed.of(id))
 
     def evict(self, evict: Evict, holding: Holding) -> None:
         """Tell a pod to end. The world knows already."""

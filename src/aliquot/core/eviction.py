@@ -167,13 +167,14 @@ class Search:
             workload = choice.unit.workload.id
             if workload in cores and not choice.unit.is_core:
                 continue  # Pods above the minimum do not stay without the core.
+            mark = self.cycle.world.mark()
             self._restore(choice)
             if self._fits():
                 spared.add(id(choice))
                 self.spared.append(choice.unit.workload.name)
                 cores -= {workload} if choice.unit.is_core else set()
             else:
-                self._evict(choice)
+                self._take_again(choice, mark)
         return [choice for choice in kept if id(choice) not in spared]
 
     def _near(self, chosen: list[Choice], holdings: Sequence[Holding]) -> list[Choice]:
@@ -325,6 +326,12 @@ class Search:
                 world.evict(holding)
                 self.cycle.trial[holding.pod.id] = holding
 
+    def _take_again(self, choice: Choice, mark: int) -> None:
+        """It is needed after all: undo that it was restored at this mark."""
+        self.cycle.world.reopen(mark)
+        if not choice.unit.is_promise:
+            self.cycle.trial.update({holding.pod.id: holding for holding in choice.unit.holdings})
+
     def _restore(self, choice: Choice) -> None:
         world = self.cycle.world
         for holding in choice.unit.holdings:
@@ -382,6 +389,7 @@ def replace_victims(cycle: Cycle, units: Sequence[Unit], taken: Sequence[Holding
     by_workload: dict[str, list[Pod]] = {}
     for unit in units:
         by_workload.setdefault(unit.workload.id, []).extend(holding.pod for holding in unit.holdings)
+    full: set[tuple[object, ...]] = set()
     for id in sorted(by_workload, key=lambda id: (-cycle.world.entries[id].workload.priority, id)):
         if not eligibility.is_open(cycle.world, cycle.world.entries[id].workload, cycle.now):
             continue
@@ -389,8 +397,14 @@ def replace_victims(cycle: Cycle, units: Sequence[Unit], taken: Sequence[Holding
         workload = cycle.world.entries[id].workload
         if not gang.is_satisfied(workload, cycle.pods_in_place(id) | {pod.id for pod in pods}):
             continue
+        is_plain = workload.gang is None and workload.near is None
+        kinds = (cycle.world.entries[id].pool, *(cycle.world.kind_of(pod.request) for pod in pods))
+        if is_plain and kinds in full:
+            continue
         ask = ask_anew(cycle, workload, pods)
         holdings = cycle.placer.place(ask, "later")
+        if is_plain and cycle.placer.is_full(ask, ("later",)):
+            full.add(kinds)
         if holdings is None or any(one.place == old.get(one.pod.id) for one in holdings):
             continue
         if leaves_welcome(cycle, holdings, taken):
@@ -431,15 +445,13 @@ def _largest_first(units: Sequence[tuple[Giver, Unit]]) -> list[tuple[Giver, Uni
 
 def strike(cycle: Cycle, pool: str, units: Sequence[Unit]) -> None:
     """They are no victims any more."""
-    by_queue: dict[str, set[int]] = {}
+    by_queue: dict[str, list[Unit]] = {}
     for unit in units:
-        by_queue.setdefault(unit.workload.queue, set()).add(id(unit))
+        by_queue.setdefault(unit.workload.queue, []).append(unit)
     for queue, struck in by_queue.items():
-        listed = cycle.victims.get((pool, queue), [])
-        if len(struck) == 1 and listed and id(listed[0]) in struck:
-            del listed[0]
-        else:
-            listed[:] = [unit for unit in listed if id(unit) not in struck]
+        listed = cycle.victims.get((pool, queue))
+        if listed is not None:
+            listed.strike(struck)
 
 
 def _is_by_memory(ask: Ask) -> bool:

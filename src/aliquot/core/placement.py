@@ -106,8 +106,7 @@ class Placer:
 
     def count(self, pool: Pool, kind: int, view: View, rows: Rows | None = None) -> int:
         """How many pods of a kind fit, looking at each node alone."""
-        values = self.scores.counts(pool, kind, view)
-        return int(values.sum() if rows is None else values[rows].sum())
+        return self.scores.count(pool, kind, view, rows)
 
     def excess(self, ask: Ask, amounts: Vector, view: View) -> quota.Excess | None:
         """The term of its queue, or of one above, that these amounts would pass."""

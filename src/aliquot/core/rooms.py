@@ -287,31 +287,34 @@ INVERSE = {effect: (-effect.value[0], -effect.value[1], -effect.value[2], -effec
 
 
 def shift(holding: Holding, signs: tuple[int, int, int, int]) -> None:
-    """Enter what happens to a holding in the ledgers of its node, its devices and its queues."""
+    """Enter what happens to a holding in the ledgers of its node, its devices and its queues. This runs for every pod
+    that is tried anywhere: it is written for speed."""
     idle, future, level, releasing = signs
     node = holding.node
     if node is not None:
         cpus, memory, pods = holding.room
         if idle:
-            node.idle[0] += idle * cpus
-            node.idle[1] += idle * memory
-            node.idle[2] += idle * pods
+            ledger = node.idle
+            ledger[0] += idle * cpus
+            ledger[1] += idle * memory
+            ledger[2] += idle * pods
         if future:
-            node.future[0] += future * cpus
-            node.future[1] += future * memory
-            node.future[2] += future * pods
+            ledger = node.future
+            ledger[0] += future * cpus
+            ledger[1] += future * memory
+            ledger[2] += future * pods
         if holding.other:
             _shift_other(node, holding.other, idle, future)
         node.used -= idle + future
         node.touched.append(node.row)
     for slot in holding.slots:
-        room = slot.room
+        room, mib, compute = slot.room, slot.mib, slot.compute
         if idle:
-            room.idle_mib += idle * slot.mib
-            room.idle_milli += idle * slot.compute
+            room.idle_mib += idle * mib
+            room.idle_milli += idle * compute
         if future:
-            room.future_mib += future * slot.mib
-            room.future_milli += future * slot.compute
+            room.future_mib += future * mib
+            room.future_milli += future * compute
             room.sharers -= future
         if slot.slices or slot.mode is not None:
             _shift_tally(slot, idle, future)
@@ -319,17 +322,24 @@ def shift(holding: Holding, signs: tuple[int, int, int, int]) -> None:
     for account in holding.accounts:
         account.version += 1
         if level:
-            account.level[0] += level * gpus
-            account.level[1] += level * cpus
-            account.level[2] += level * memory
-        if releasing:
-            account.releasing[0] += releasing * gpus
-            account.releasing[1] += releasing * cpus
-            account.releasing[2] += releasing * memory
-        if holding.is_fixed:
-            for index, amount in enumerate(holding.charge):
-                account.fixed[index] += level * amount
-                account.fixed_releasing[index] += releasing * amount
+            held = account.level
+            held[0] += level * gpus
+            held[1] += level * cpus
+            held[2] += level * memory
+    if releasing or holding.is_fixed:
+        _charge_rest(holding, level, releasing)
+
+
+def _charge_rest(holding: Holding, level: int, releasing: int) -> None:
+    gpus, cpus, memory = holding.charge
+    for account in holding.accounts:
+        held = account.releasing
+        held[0] += releasing * gpus
+        held[1] += releasing * cpus
+        held[2] += releasing * memory
+        for index, amount in enumerate(holding.charge if holding.is_fixed else ()):
+            account.fixed[index] += level * amount
+            account.fixed_releasing[index] += releasing * amount
 
 
 def _shift_other(node: NodeRoom, amounts: Sequence[tuple[str, int]], idle: int, future: int) -> None:

@@ -33,6 +33,8 @@ class Index:
     values: NDArray[np.int64]
     seen: int
     """How far the log was read."""
+    total: int = 0
+    """Of counts their sum."""
 
 
 @dataclass(slots=True)
@@ -107,8 +109,8 @@ class Scores:
         row = np.array([node.row], np.intp)
         return int(expectation.expected.raise_of(self._state(pool).nodes.rows(row), shape)[1][0])
 
-    def counts(self, pool: Pool, kind: int, view: View) -> NDArray[np.int64]:
-        """How many pods of a kind fit on each node, looking at each alone."""
+    def count(self, pool: Pool, kind: int, view: View, rows: NDArray[np.intp] | None = None) -> int:
+        """How many pods of a kind fit on these nodes (None: on all), looking at each alone."""
         request = self.world.requests[kind]
 
         def count(node: NodeRoom) -> int:
@@ -118,8 +120,9 @@ class Scores:
 
         if request.anti_affinity or request.spread:
             # Each pod that is placed changes what the next one may do: a node is counted as if only room mattered.
-            return np.array([count(node) for node in pool.nodes], np.int64)
-        return _kept(pool, ("count", kind, view), count, request)
+            return sum(count(node) for node in (pool.nodes if rows is None else [pool.nodes[row] for row in rows]))
+        index = _index(pool, ("count", kind, view), count, request)
+        return index.total if rows is None else int(index.values[rows].sum())
 
     def empty_counts(self, pool: Pool, kind: int) -> NDArray[np.int64]:
         """How many pods of a kind fit on each node when nothing runs there."""
@@ -146,7 +149,7 @@ class Scores:
         """Milli-GPU of a pool that nobody will hold when all that was told to end is gone."""
 
         def free(node: NodeRoom) -> int:
-            return sum(room.part("later") for room in node.devices) if node.is_usable else 0
+            return fitting.tally(node)[0] if node.is_usable else 0
 
         return int(_kept(self.world.pools[pool], "free", free).sum())
 
@@ -307,6 +310,10 @@ class Scores:
 def _kept(
     pool: Pool, key: object, value_of: Callable[[NodeRoom], int], request: PodRequest | None = None
 ) -> NDArray[np.int64]:
+    return _index(pool, key, value_of, request).values
+
+
+def _index(pool: Pool, key: object, value_of: Callable[[NodeRoom], int], request: PodRequest | None) -> Index:
     """The values of all nodes, kept from before and brought up to date where room changed."""
     log, end = pool.touched, pool.forgotten + len(pool.touched)
     is_plain = request is None or (request.nodes is None and not request.node_labels)
@@ -321,14 +328,16 @@ def _kept(
             if node.kind not in known:
                 known[node.kind] = value_of(node)
             values[node.row] = known[node.kind]
-        pool.indexes[key] = Index(values, end)
-        return values
+        index = pool.indexes[key] = Index(values, end, int(values.sum()))
+        return index
     if index.seen < end:
         changed = log[index.seen - pool.forgotten :]
         for row in set(changed) if len(changed) > 1 else changed:
-            index.values[row] = value_of(pool.nodes[row])
+            value = value_of(pool.nodes[row])
+            index.total += value - int(index.values[row])
+            index.values[row] = value
         index.seen = end
-    return index.values
+    return index
 
 
 def _imbalance(node: NodeRoom, request: PodRequest) -> int:

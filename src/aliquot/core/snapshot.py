@@ -199,6 +199,11 @@ class World:
         """A point to roll back to."""
         return len(self._journal)
 
+    def reopen(self, mark: int) -> None:
+        """Undo everything since the mark, which took room."""
+        self.rollback(mark)
+        self.growth += 1
+
     def rollback(self, mark: int) -> None:
         """Undo everything since the mark."""
         while len(self._journal) > mark:
@@ -479,7 +484,7 @@ class World:
     def _shift(self, holding: Holding, signs: tuple[int, int, int, int]) -> None:
         rooms.shift(holding, signs)
         request, node = holding.pod.request, holding.node
-        if node is None or not (request.labels or request.is_social):
+        if not (request.labels or request.affinity or request.anti_affinity or request.spread) or node is None:
             return
         for sign, where in zip(signs, self._neighbours[node.node.pool], strict=False):
             if sign < 0:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from aliquot.core import asks, order
-from aliquot.core.asks import Ask, Unit
+from aliquot.core.asks import Ask, Unit, Units, UnitsInOrder
 from aliquot.core.cycle import Cycle
 from aliquot.core.model import RESOURCES, QueueOrder, Workload
 from aliquot.core.plan import Rule
@@ -24,6 +24,7 @@ from aliquot.core.rooms import Account, Vector
 
 BASES = ("quota", "fair share")
 _GPU = 0
+_NO_TIME = timedelta()
 
 
 @dataclass(slots=True, eq=False)
@@ -33,9 +34,10 @@ class Giver:
     accounts: tuple[Account, ...]
     below: tuple[Account, ...]
     """Its own account and those above it, below the lowest common ancestor with the taker."""
-    units: Sequence[Unit]
+    units: Units
     taker: tuple[Account, ...] = ()
     asked: Vector = (0, 0, 0)
+    pool: str = ""
     next: int = 0
     """How many of its units were looked at."""
     key: tuple[order.QueueKey, ...] = ()
@@ -117,7 +119,7 @@ def most_to_give(cycle: Cycle, giver: Giver, asked: Vector, resource: int) -> in
     if not giver.below:
         return held
     is_only = not any(amount for index, amount in enumerate(asked) if index != resource)
-    is_contended = cycle.world.pools[_pool_name(giver)].is_contended[resource]
+    is_contended = cycle.world.pools[giver.pool].is_contended[resource]
     most = 0
     for basis in BASES:
         spare = held
@@ -134,7 +136,7 @@ def largest(giver: Giver, resource: int) -> int:
     return max((unit.amounts[resource] for unit in giver.units), default=1) - 1
 
 
-def units_of(cycle: Cycle, pool: str, queue: str) -> list[Unit]:
+def units_of(cycle: Cycle, pool: str, queue: str) -> Units:
     """What of a queue may be evicted, cheapest first: low priority, above the minimum, little work lost, few pods,
     young. What this cycle bound, moved or promised is not among it."""
     key = (pool, queue)
@@ -144,18 +146,20 @@ def units_of(cycle: Cycle, pool: str, queue: str) -> list[Unit]:
             for entry in cycle.world.holders(pool, queue)
             if entry.workload.id not in cycle.settled
             for unit in running_units(cycle, entry.workload)
-            if not any(holding.pod.id in cycle.evicted for holding in unit.holdings)
         ]
         found += [
             asks.unit_of(kept.ask.workload, kept.holdings, is_core=True, is_promise=True)
             for _, kept in sorted(cycle.standing.items())
             if kept.ask.workload.queue == queue and kept.ask.pool == pool and kept.ask.workload.is_preemptible
         ]
-        keys = _keys(cycle, found)
-        found.sort(key=_last_key, reverse=True)
-        found.sort(key=lambda unit: keys[id(unit)])
-        cycle.victims[key] = found
+        cycle.victims[key] = UnitsInOrder(found, lambda units: _sort(cycle, units))
     return cycle.victims[key]
+
+
+def _sort(cycle: Cycle, units: list[Unit]) -> None:
+    keys = _keys(cycle, units)
+    units.sort(key=_last_key, reverse=True)
+    units.sort(key=lambda unit: keys[id(unit)])
 
 
 def running_units(cycle: Cycle, workload: Workload) -> list[Unit]:
@@ -172,9 +176,9 @@ def running_units(cycle: Cycle, workload: Workload) -> list[Unit]:
 def work_lost(cycle: Cycle, workload: Workload, milli_gpus: int) -> tuple[timedelta, timedelta]:
     """Run time since the last checkpoint by GPUs, then that time alone (of work without a GPU)."""
     since = workload.saved or workload.started
-    if since is None:
-        return (timedelta(), timedelta())
-    span = max(timedelta(), cycle.now - since)
+    if since is None or since >= cycle.now:
+        return (_NO_TIME, _NO_TIME)
+    span = cycle.now - since
     return (span * milli_gpus, span)
 
 
@@ -182,12 +186,16 @@ def _keys(cycle: Cycle, units: Sequence[Unit]) -> dict[int, tuple[object, ...]]:
     """What of a queue would be given up first, by unit: the smallest. The units of one workload come in the order in
     which it gives them up, and none of them before the one ahead of it."""
     keys: dict[int, tuple[object, ...]] = {}
-    ahead: dict[str, tuple[object, ...]] = {}
-    for unit in units:
+    ahead: dict[str, tuple[int, timedelta, timedelta, int, timedelta, bool]] = {}
+    now = cycle.now
+    for unit in units:  # This runs for all that a queue holds: it is written for speed.
         workload = unit.workload
-        lost = (timedelta(), timedelta()) if unit.is_promise else work_lost(cycle, workload, unit.amounts[_GPU])
-        key = (workload.priority, *lost, len(unit.holdings), cycle.now - workload.created, unit.is_core)
-        keys[id(unit)] = ahead[workload.id] = max(key, ahead.get(workload.id, key))
+        lost = (_NO_TIME, _NO_TIME) if unit.is_promise else work_lost(cycle, workload, unit.amounts[_GPU])
+        key = (workload.priority, *lost, len(unit.holdings), now - workload.created, unit.is_core)
+        before = ahead.get(workload.id)
+        if before is not None and before > key:
+            key = before
+        keys[id(unit)] = ahead[workload.id] = key
     return keys
 
 
@@ -218,7 +226,7 @@ def _reclaimable(cycle: Cycle, ask: Ask) -> list[Giver]:
             continue
         units = _open_units(cycle, ask, leaf, span=_protection(accounts, "reclaim"))
         if units:
-            found.append(Giver(accounts, below, units, own, ask.amounts))
+            found.append(Giver(accounts, below, units, own, ask.amounts, ask.pool))
     return found
 
 
@@ -227,10 +235,10 @@ def _preemptible(cycle: Cycle, ask: Ask, rule: Rule) -> list[Giver]:
     accounts = cycle.world.accounts_of(ask.pool, ask.workload.queue)
     units = _open_units(cycle, ask, ask.workload.queue, span=_protection(accounts, "preempt"))
     if rule is Rule.TIME_SLICE:
-        units = [unit for unit in units if _is_later_class(cycle, ask, unit)]
+        able = [unit for unit in units if _is_later_class(cycle, ask, unit)]
     else:
-        units = [unit for unit in units if unit.workload.priority < ask.workload.priority]
-    return [Giver(accounts, (), units)] if units else []
+        able = [unit for unit in units if unit.workload.priority < ask.workload.priority]
+    return [Giver(accounts, (), able)] if able else []
 
 
 def _is_later_class(cycle: Cycle, ask: Ask, unit: Unit) -> bool:
@@ -302,7 +310,7 @@ def _leaves(cycle: Cycle, pool: str) -> list[str]:
     return sorted({*cycle.world.holder_queues(pool), *promised})
 
 
-def _open_units(cycle: Cycle, ask: Ask, leaf: str, *, span: timedelta) -> list[Unit]:
+def _open_units(cycle: Cycle, ask: Ask, leaf: str, *, span: timedelta) -> Units:
     """The units of a queue that no minimum run time protects."""
     found = units_of(cycle, ask.pool, leaf)
     if not span:
@@ -364,7 +372,7 @@ def _grounds(taker: Sequence[Account], asked: Vector, basis: str) -> tuple[int, 
 
 def _stays(cycle: Cycle, giver: Giver, unit: Unit, *, basis: str, ground: int, may_cross: bool) -> bool:
     """Whether every level of the giver is at or above what it is due without this unit; or is above it with it."""
-    contended = cycle.world.pools[_pool_name(giver)].is_contended
+    contended = cycle.world.pools[giver.pool].is_contended
     for account in giver.below:
         dues = account.guaranteed if basis == "quota" else account.share
         for index in (0, 1, 2):  # This runs for every victim that is considered: it is written for speed.
@@ -386,10 +394,10 @@ def _could_take_back(cycle: Cycle, giver: Giver, unit: Unit) -> bool:
     below = {account.queue.id for account in giver.below}
     common = {account.queue.id for account in giver.accounts} - below
     waiting: set[tuple[str, Vector]] = {(giver.accounts[0].queue.id, unit.amounts)}
-    waiting |= {(ask.workload.queue, ask.amounts) for ask in cycle.waiting.values() if ask.pool == _pool_name(giver)}
+    waiting |= {(ask.workload.queue, ask.amounts) for ask in cycle.waiting.values() if ask.pool == giver.pool}
     waiting |= {(one.workload.queue, one.charge) for one in cycle.lost}
     for queue, asked in sorted(waiting):
-        path = [one for one in cycle.world.accounts_of(_pool_name(giver), queue) if one.queue.id not in common]
+        path = [one for one in cycle.world.accounts_of(giver.pool, queue) if one.queue.id not in common]
         if not below & {account.queue.id for account in path}:
             continue
         if any(all(_is_due(account, asked, unit, basis, below) for account in path) for basis in bases):
@@ -430,11 +438,6 @@ def _passes(giver: Giver, unit: Unit, basis: str) -> bool:
     )
 
 
-def _pool_name(giver: Giver) -> str:
-    one = giver.units[0].holdings[0]
-    return one.node.node.pool if one.node is not None else one.workload.pool
-
-
 def _is_within_limits(cycle: Cycle, accounts: Sequence[Account], unit: Unit) -> bool:
     """Whether the queue, and those above it, may lose so many more pods today."""
     for account in accounts:
@@ -460,6 +463,8 @@ def _is_within_budgets(cycle: Cycle, unit: Unit) -> bool:
 def _next_giver(found: Sequence[Giver]) -> Giver | None:
     """The queue that would be served last. Giving only ever lowers a key, so an old key is an upper bound."""
     open_givers = [giver for giver in found if giver.next < len(giver.units)]
+    if len(found) == 1:
+        return next(iter(open_givers), None)
     while open_givers:
         last = max(open_givers, key=lambda giver: giver.key)
         fresh = order.last_served_key(last.accounts)
