@@ -500,3 +500,16 @@ def test_a_suggestion_always_works_and_where_any_change_does_there_is_one(world:
         return
     ends = (change.RemoveWorkload(one.id) for one in world.workloads if one.id != "job")
     assert not works(world, itertools.chain(everything(world), ends)), found.no_suggestion_because
+
+
+def test_a_limit_of_what_it_does_not_ask_for_is_raised_for_another_to_whom_it_is_drawn() -> None:
+    web = asking(job("web", gpu=None, cpu="2"), labels=(("app", "web"),))
+    drawn = asking(job(gpu=None, memory="1Gi"), affinity=(Affinity((("app", "web"),), "host"),))
+    here = replace(node(), labels={"host": "one"})
+    world = snapshot(here, queue(cpu=builders.claim(limit="1")), web, drawn)
+
+    suggestion = explained(world).suggestion
+
+    assert suggestion is not None
+    assert suggestion.description == "raise the CPU limit of project team-a from 1 to 2"
+    assert starts(change.overlay(world, [suggestion.change]))

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from aliquot.core import gang
-from aliquot.core.model import Budget, Group, Near, Node, Pod, PodState, Snapshot, Topology, Workload
+from aliquot.core.model import Affinity, Budget, Group, Near, Node, Pod, PodState, Snapshot, Topology, Workload
 from aliquot.core.plan import Code, Rule
 from tests import builders
 from tests.builders import job, node, queue, releasing, running, snapshot
@@ -117,6 +117,27 @@ def test_of_unlike_pods_above_the_minimum_those_that_fit_start() -> None:
     made = plan(snapshot(node(devices=1), queue("a", "8"), mixed))
 
     assert [one.place.pod for one in made.binds] == ["a1-2"]
+
+
+def test_of_a_gang_who_is_drawn_to_others_of_it_is_placed_after_them() -> None:
+    crew = job("crew", "a", pods=3)
+    labels = ((), (("app", "a"),), (("app", "b"),))
+    wanted = ("a", "b", None)
+    asks = [
+        replace(builders.request("2" if app else "1"), labels=own, affinity=_drawn_to(app))
+        for own, app in zip(labels, wanted, strict=True)
+    ]
+    crew = replace(crew, pods=tuple(replace(pod, request=ask) for pod, ask in zip(crew.pods, asks, strict=True)))
+    one, two = (replace(node(f"node-{host}", 5), labels={"host": host}) for host in ("1", "2"))
+
+    made = plan(snapshot(one, two, queue("a", "8"), crew))
+
+    assert len({one.place.node for one in made.binds}) == 1
+    assert [one.place.pod for one in made.binds] == ["crew-0", "crew-1", "crew-2"]
+
+
+def _drawn_to(app: str | None) -> tuple[Affinity, ...]:
+    return () if app is None else (Affinity((("app", app),), "host"),)
 
 
 def test_who_may_start_with_other_pods_is_not_refused_for_another_who_may_not() -> None:

@@ -53,9 +53,11 @@ Part = Literal["limit", "quota"]
 
 
 def terms(about: Question, part: Part) -> Iterator[Ladder]:
-    """Each limit, or quota, on the way from its project up, of what it asks for."""
+    """Each limit, or quota, on the way from its project up, of what it asks for; and where few wait of all else, as
+    it may be drawn to others who would start then."""
     asked = [one for one in RESOURCES if any(_asks_for(request, one) for request in ladders.requests(about.workload))]
-    for resource, queue in itertools.product(asked, _path(about)):
+    others = [one for one in RESOURCES if one not in asked and not about.is_large]
+    for resource, queue in itertools.product((*asked, *others), _path(about)):
         claim = queue.terms_in(about.ask.pool).of(resource)
         before = claim.limit if part == "limit" else claim.quota
         if before is not None:
@@ -108,7 +110,8 @@ def _raise(about: Question, queue: Queue, resource: ResourceName, *, part: Part,
             f"raise the {name} {part} of {noun} {queue.name} from {_text(before, resource)} to {_text(after, resource)}"
         )
         changed = change.SetTerms(queue.id, about.ask.pool, _with_claim(terms, resource, raised))
-        return Candidate(changed, text, "administrator", (RESOURCES.index(resource), after - before))
+        is_other = not any(_asks_for(request, resource) for request in ladders.requests(about.workload))
+        return Candidate(changed, text, "administrator", (is_other, RESOURCES.index(resource), after - before))
 
     return Ladder(len(steps), at)
 

@@ -255,14 +255,23 @@ class Placer:
         """Places for these pods, taken in the world; if nothing is placed after them, that of the last pod is not."""
         pool = self.world.pools[ask.pool]
         holdings: list[Holding] = []
-        for pod in self._hardest_first(ask.pool, pods, view) if len(pods) > 1 else pods:
-            found = self.best(pool, pod.request, view, order=order, rows=rows)
-            if found is None:
+        left = self._hardest_first(ask.pool, pods, view) if len(pods) > 1 else pods
+        drawn: list[Pod] = []
+        while left:
+            for pod in left:
+                found = self.best(pool, pod.request, view, order=order, rows=rows)
+                if found is None and not pod.request.affinity:
+                    return None
+                if found is None:
+                    drawn.append(pod)
+                    continue
+                holding = self.at(ask, pod, node=found[0], slots=found[1])
+                holdings.append(holding)
+                if not is_last or len(holdings) < len(pods):
+                    _take(self.world, holding, view)
+            if len(drawn) == len(left):
                 return None
-            holding = self.at(ask, pod, node=found[0], slots=found[1])
-            holdings.append(holding)
-            if not is_last or len(holdings) < len(pods):
-                _take(self.world, holding, view)
+            left, drawn = drawn, []  # They may be drawn to those that have a place now.
         return sorted(holdings, key=lambda one: gang.task_key(one.pod)) if len(pods) > 1 else holdings
 
     def _hardest_first(self, pool: str, pods: Sequence[Pod], view: View) -> list[Pod]:
