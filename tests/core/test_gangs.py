@@ -6,10 +6,23 @@ from datetime import timedelta
 import pytest
 
 from aliquot.core import gang
-from aliquot.core.model import Affinity, Budget, Group, Near, Node, Pod, PodState, Snapshot, Topology, Workload
+from aliquot.core.model import (
+    Affinity,
+    Budget,
+    Group,
+    Near,
+    Node,
+    PlacementStrategy,
+    Pod,
+    PodState,
+    Policy,
+    Snapshot,
+    Topology,
+    Workload,
+)
 from aliquot.core.plan import Code, Rule
 from tests import builders
-from tests.builders import job, node, queue, releasing, running, snapshot
+from tests.builders import asking, job, node, queue, releasing, running, snapshot
 from tests.core.outcomes import bound, code_of, evicted, nominated, plan
 
 RACKS = Topology("site", ("zone", "rack"))
@@ -134,6 +147,18 @@ def test_of_a_gang_who_is_drawn_to_others_of_it_is_placed_after_them() -> None:
 
     assert len({one.place.node for one in made.binds}) == 1
     assert [one.place.pod for one in made.binds] == ["crew-0", "crew-1", "crew-2"]
+
+
+@pytest.mark.parametrize("strategy", ["fragmentation", "pack", "spread"])
+def test_pods_that_are_drawn_to_each_other_go_where_there_is_room_for_all(strategy: PlacementStrategy) -> None:
+    crew = asking(job("crew", "a", pods=2), labels=(("app", "a"),), affinity=_drawn_to("a"))
+    sizes = {"1": 1, "2": 2, "3": 1}
+    nodes = [replace(node(f"node-{host}", size), labels={"host": host}) for host, size in sizes.items()]
+    plain = replace(node("node-4", 5), labels={})
+
+    made = plan(snapshot(*nodes, plain, queue("a", "8"), crew), policy=Policy(gpu_placement=strategy))
+
+    assert [one.place.node for one in made.binds] == ["node-2", "node-2"]
 
 
 def _drawn_to(app: str | None) -> tuple[Affinity, ...]:

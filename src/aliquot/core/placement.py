@@ -21,6 +21,9 @@ from aliquot.core.snapshot import Pool, World
 Rows = NDArray[np.intp]
 """Nodes of a pool by their rows; as an argument None is all of them."""
 
+_MOST_DOMAINS = 16
+"""In so many domains pods that are drawn to each other are tried."""
+
 
 @dataclass(slots=True)
 class Placer:
@@ -235,10 +238,43 @@ class Placer:
             return None
         workload = ask.workload
         if workload.gang is None and workload.near is None:
-            return self._place_pods(ask, pods, view, order=order, rows=None, is_last=True)
+            return self._place_drawn(ask, pods, view, order)
         if not self.may_fit_pods(ask, pods, view):
             return None
         return _Gang(self, ask, pods, view, order).place()
+
+    def _place_drawn(self, ask: Ask, pods: Sequence[Pod], view: View, order: Order) -> list[Holding] | None:
+        """Where the first pod goes decides about those that are drawn to it: if they find no room there, all go where
+        there is room for them together."""
+        mark = self.world.mark()
+        found = self._place_pods(ask, pods, view, order=order, rows=None, is_last=True)
+        if found is not None or len(pods) < 2:
+            return found
+        for rows in self._drawn_together(self.world.pools[ask.pool], pods, view):
+            self.world.rollback(mark)
+            found = self._place_pods(ask, pods, view, order=order, rows=rows, is_last=True)
+            if found is not None:
+                return found
+        return None
+
+    def _drawn_together(self, pool: Pool, pods: Sequence[Pod], view: View) -> list[Rows]:
+        """The sets of nodes with equal labels of those by which some of the pods are drawn to others, and with room
+        for as many: those with the least room first."""
+        keys = sorted({term.topology_key for pod in pods for term in pod.request.affinity})
+        kinds = {self.world.kind_of(pod.request) for pod in pods}
+        found: list[tuple[int, str, str, Rows]] = []
+        for key in keys:
+            domains: dict[str, list[int]] = {}
+            for node in pool.usable:
+                if key in node.node.labels:
+                    domains.setdefault(node.node.labels[key], []).append(node.row)
+            for name, members in domains.items():
+                rows = np.array(members, np.intp)
+                room = sum(self.count(pool, kind, view, rows) for kind in kinds)
+                if room >= len(pods):
+                    found.append((room, key, name, rows))
+        found.sort(key=lambda one: one[:3])
+        return [one[3] for one in found[:_MOST_DOMAINS]]
 
     def may_fit_pods(self, ask: Ask, pods: Sequence[Pod], view: View, rows: Rows | None = None) -> bool:
         """The sound "no" of `may_fit` for some pods and some nodes."""
