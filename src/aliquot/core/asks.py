@@ -13,6 +13,8 @@ from aliquot.core.rooms import Holding, Vector
 class Ask:
     """What a workload waits for next, in one pool: pods that start together or not at all."""
 
+    id: str
+    """The id of the workload."""
     workload: Workload
     pool: str
     pods: tuple[Pod, ...]
@@ -28,11 +30,6 @@ class Ask:
     """Who have the same number are alike in all but how long they have waited: what one finds, the others would."""
     alternatives: tuple[tuple[Pod, ...], ...] = ()
     """Other sets of pods that would do as well."""
-
-    @property
-    def id(self) -> str:
-        """The id of the workload."""
-        return self.workload.id
 
 
 @dataclass(frozen=True, slots=True, eq=False)

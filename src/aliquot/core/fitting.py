@@ -45,6 +45,8 @@ def has_room(node: NodeRoom, request: PodRequest, view: View) -> bool:
         return True
     if gpu.devices == 1 and not gpu.is_whole:
         return any(slot_on(room, gpu, view) is not None for room in node.devices)
+    if node.has_plain_devices and is_plain_whole(gpu) and view != "held":
+        return tally(node)[2 if view == "later" else 1] >= gpu.devices
     return fit_devices(node, gpu, view) is not None
 
 

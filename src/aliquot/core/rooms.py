@@ -130,11 +130,13 @@ class DeviceRoom:
         """The thousandths of it that can be taken, by what is shorter."""
         if not self.is_usable:
             return 0
-        mib, milli = self.free(view)
+        mib, milli = (self.future_mib, self.future_milli) if view == "later" else self.free(view)
+        if mib <= 0 or milli <= 0:
+            return 0
         memory = self.device.memory_mib
         if milli == WHOLE_DEVICE_MILLI and mib == memory:
             return WHOLE_DEVICE_MILLI
-        return max(0, min(WHOLE_DEVICE_MILLI * mib // memory, milli))
+        return min(WHOLE_DEVICE_MILLI * mib // memory, milli)
 
 
 @dataclass(slots=True)

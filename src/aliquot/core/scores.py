@@ -44,6 +44,10 @@ class State:
     nodes: Nodes
     models: tuple[str, ...]
     seen: int
+    free: list[int]
+    """By row, what is free there in all."""
+    total: int = 0
+    """What is free in all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +65,7 @@ class Scores:
 
     world: World
     policy: Policy
-    _asked: dict[str, dict[Shape, int]] = field(default_factory=dict)
+    _asked: dict[str, tuple[tuple[Shape, int], ...]] = field(default_factory=dict)
 
     def strategy(self, pool: str) -> PlacementStrategy:
         """How a pool places work that uses GPUs."""
@@ -200,19 +204,19 @@ class Scores:
         if not asked:
             return None
         state = self._state(pool)
-        free = int(state.nodes.free.sum()) + 1
+        free = state.total + 1
         level = free.bit_length() * 4 + (free * 4 >> free.bit_length() - 1) - 4
-        basis = (tuple(asked.items()), level)
+        basis = (asked, level)
         found = pool.indexes.get("expectation")
         if not isinstance(found, Expectation) or found.basis != basis:
             serial = found.serial + 1 if isinstance(found, Expectation) else 0
             for key in [key for key in pool.indexes if isinstance(key, tuple) and key[0] == "fragmentation"]:
                 del pool.indexes[key]
-            found = Expectation(basis, Expected(asked, state.models, state.nodes), serial)
+            found = Expectation(basis, Expected(dict(asked), state.models, state.nodes), serial)
             pool.indexes["expectation"] = found
         return found
 
-    def _asked_in(self, pool: Pool) -> dict[Shape, int]:
+    def _asked_in(self, pool: Pool) -> tuple[tuple[Shape, int], ...]:
         if pool.name not in self._asked:
             snapshot = self.world.snapshot
             counted: dict[Shape, int] = {}
@@ -222,7 +226,7 @@ class Scores:
                 if shape is not None and shape.devices:
                     counted[shape] = counted.get(shape, 0) + count
             ordered = sorted(counted, key=lambda one: (one.milli_cpus, one.devices, one.milli, one.models))
-            self._asked[pool.name] = {shape: counted[shape] for shape in ordered}
+            self._asked[pool.name] = tuple((shape, counted[shape]) for shape in ordered)
         return self._asked[pool.name]
 
     def _waiting_in(self, pool: Pool) -> list[tuple[PodRequest, int]]:
@@ -244,7 +248,7 @@ class Scores:
             free = np.zeros((len(pool.nodes), max(1, most)), np.int64)
             numbers = [models.index(node.devices[0].device.model if node.devices else "") for node in pool.nodes]
             nodes = Nodes(np.zeros(len(pool.nodes), np.int64), free, np.array(numbers, np.int64))
-            state = State(nodes, tuple(models), end)
+            state = State(nodes, tuple(models), end, [0] * len(pool.nodes))
             pool.indexes["state"] = state
             rows = set(range(len(pool.nodes)))
         else:
@@ -253,8 +257,11 @@ class Scores:
         for row in rows:
             node = pool.nodes[row]
             state.nodes.cpus[row] = node.future[0]
-            for place, room in enumerate(node.devices):
-                state.nodes.free[row, place] = room.part("later")
+            parts = [room.part("later") for room in node.devices]
+            state.nodes.free[row, : len(parts)] = parts
+            in_all = sum(parts)
+            state.total += in_all - state.free[row]
+            state.free[row] = in_all
         return state
 
     def _score(self, node: NodeRoom, request: PodRequest, view: View, *, order: Order, strategy: str) -> int:

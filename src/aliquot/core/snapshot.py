@@ -300,6 +300,7 @@ class World:
             shape = (*shape, tuple(tuple(sorted(one)) for one in others))
         amounts = self.ask_of(_pools_of(workload), pods)
         return Ask(
+            id=workload.id,
             workload=workload,
             pool=pool,
             pods=pods,
