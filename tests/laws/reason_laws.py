@@ -176,6 +176,8 @@ def _over_quota(
     after = [*before, *(Hold(workload, pod, "", ()) for pod in pods)]
     was = [hold for hold in before if amounts.is_fixed(hold, before)]
     will = {hold.pod.id for hold in after if amounts.is_fixed(hold, after)}
+    if not gangs.is_up(workload, workload.root, gangs.standing(facts.after(workload))):
+        will |= {pod.id for pod in pods}  # What it lacks to its minimum, be that by the pods or by a tree of groups.
     new = [pod for pod in pods if pod.id in will]
     asked = amounts.asked(facts.case.before, replace(workload, pool=pool, fallback_pools=()), pool, new)
     more = asked if charge is None or new != pods else charge
