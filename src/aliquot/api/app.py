@@ -20,6 +20,7 @@ from aliquot.api import (
     ledger,
     logs,
     nodes,
+    page,
     problems,
     projects,
     receipts,
@@ -66,8 +67,7 @@ def assemble() -> fastapi.FastAPI:
     for noun in _NOUNS:
         app.include_router(noun.router, prefix=PREFIX)
     app.include_router(sign_in.pages)
-    app.include_router(start_page.pages)
-    # The built web page will be served from its folder here, where there is one, in the place of the start page.
+    app.include_router(page.pages if page.is_built() else start_page.pages)
     problems.register(app)
     document: list[dict[str, Any]] = []  # Any: a JSON document
 

@@ -1,0 +1,3 @@
+export function Node() {
+  return null;
+}

@@ -1,0 +1,3 @@
+export function Nodes() {
+  return null;
+}

@@ -1,0 +1,3 @@
+export function Projects() {
+  return null;
+}

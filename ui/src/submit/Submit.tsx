@@ -1,0 +1,3 @@
+export function Submit() {
+  return null;
+}

@@ -1,0 +1,3 @@
+export function Workload() {
+  return null;
+}
