@@ -161,6 +161,17 @@ def test_pods_that_are_drawn_to_each_other_go_where_there_is_room_for_all(strate
     assert [one.place.node for one in made.binds] == ["node-2", "node-2"]
 
 
+def test_where_unlike_pods_that_are_drawn_to_each_other_do_not_all_fit_the_next_place_is_tried() -> None:
+    crew = asking(job("crew", "a", pods=2), labels=(("app", "a"),), affinity=_drawn_to("a"))
+    large = replace(crew.pods[0], request=replace(crew.pods[0].request, gpu=builders.request("2").gpu))
+    crew = replace(crew, pods=(large, crew.pods[1]))
+    nodes = [replace(node(f"node-{size}", size), labels={"host": f"{size}"}) for size in (2, 3)]
+
+    made = plan(snapshot(*nodes, queue("a", "8"), crew), policy=Policy(gpu_placement="pack"))
+
+    assert [one.place.node for one in made.binds] == ["node-3", "node-3"]
+
+
 def _drawn_to(app: str | None) -> tuple[Affinity, ...]:
     return () if app is None else (Affinity((("app", app),), "host"),)
 

@@ -393,6 +393,17 @@ def test_a_gang_of_which_this_cycle_ended_a_part_gives_what_is_left_of_it() -> N
     assert sorted(evicted(made)) == ["elastic-0", "elastic-1", "elastic-2"]
 
 
+def test_a_gang_gives_its_optional_group_before_the_core_though_that_is_smaller() -> None:
+    crew = low("crew", "node-1", "node-1", "node-1", gpu=None, cpu="1")
+    groups = (Group("leader", 1), Group("pair", 2))
+    pods = tuple(replace(pod, group=group) for pod, group in zip(crew.pods, ("leader", "pair", "pair"), strict=True))
+    crew = replace(crew, pods=pods, gang=Group("", 1, groups), min_pods=1)
+
+    made = made_of(node(devices=0, cpu="3"), A, crew, urgent(None, cpu="1"))
+
+    assert sorted(evicted(made)) == ["crew-1", "crew-2"]
+
+
 def test_work_within_its_quota_is_left_alone_by_who_passes_its_own_of_the_same() -> None:
     nodes = [node(devices=4), node("node-2", 2), node("node-3", 1)]
     taker = queue("b", "1", memory=claim("1Gi", weight=2, is_memory=True))

@@ -449,9 +449,7 @@ def strike(cycle: Cycle, pool: str, units: Sequence[Unit]) -> None:
     for unit in units:
         by_queue.setdefault(unit.workload.queue, []).append(unit)
     for queue, struck in by_queue.items():
-        listed = cycle.victims.get((pool, queue))
-        if listed is not None:
-            listed.strike(struck)
+        cycle.victims[pool, queue].strike(struck)
 
 
 def _is_by_memory(ask: Ask) -> bool:

@@ -250,11 +250,12 @@ class Placer:
         found = self._place_pods(ask, pods, view, order=order, rows=None, is_last=True)
         if found is not None or len(pods) < 2:
             return found
+        self.world.rollback(mark)  # What the first try took must not count as taken.
         for rows in self._drawn_together(self.world.pools[ask.pool], pods, view):
-            self.world.rollback(mark)
             found = self._place_pods(ask, pods, view, order=order, rows=rows, is_last=True)
             if found is not None:
                 return found
+            self.world.rollback(mark)
         return None
 
     def _drawn_together(self, pool: Pool, pods: Sequence[Pod], view: View) -> list[Rows]:
