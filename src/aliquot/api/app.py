@@ -12,6 +12,7 @@ import fastapi
 
 from aliquot.api import (
     audit,
+    changes,
     departments,
     description,
     events,
@@ -20,15 +21,19 @@ from aliquot.api import (
     ledger,
     logs,
     nodes,
+    overview,
     page,
     problems,
     projects,
+    queue,
     receipts,
+    series,
     server,
     services,
     sign_in,
     start_page,
     terminals,
+    timelines,
     usage,
     workloads,
 )
@@ -38,7 +43,12 @@ FastAPI = fastapi.FastAPI
 """What `create_app` returns, for those who may not import FastAPI themselves."""
 _NOUNS = (
     server,
+    changes,
+    overview,
+    series,
+    queue,
     workloads,
+    timelines,
     logs,
     files,
     terminals,
@@ -66,6 +76,8 @@ def assemble() -> fastapi.FastAPI:
     app = fastapi.FastAPI(docs_url=None, redoc_url=None, openapi_url=f"{PREFIX}/openapi.json", redirect_slashes=False)
     for noun in _NOUNS:
         app.include_router(noun.router, prefix=PREFIX)
+    app.include_router(workloads.counting, prefix=PREFIX)
+    app.include_router(sign_in.opening, prefix=PREFIX)
     app.include_router(sign_in.pages)
     app.include_router(page.pages if page.is_built() else start_page.pages)
     problems.register(app)

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query, Response, status
 from pydantic import Field
 
 from aliquot.api import bodies, given, lists
-from aliquot.wire import base
+from aliquot.wire import base, queue
 from aliquot.wire import projects as shapes
 
 router = APIRouter(
@@ -45,9 +45,16 @@ async def get_department(who: given.Who, services: given.Services, ref: given.Re
 
 @router.patch("/{ref}", operation_id="updateDepartment")
 async def update_department(
-    who: given.Who, services: given.Services, ref: given.Ref, change: shapes.QueueUpdate
-) -> shapes.DepartmentView:
+    who: given.Who,
+    services: given.Services,
+    ref: given.Ref,
+    change: shapes.QueueUpdate,
+    *,
+    is_dry: given.IsDry = False,
+) -> shapes.DepartmentView | queue.QueuePreview:
     """Change the terms of a department. Setting its GPU quota ends its following of the machine."""
+    if is_dry:
+        return await services.previews.queue(who, ref, change, noun="department")
     return await services.departments.update(who, ref, change)
 
 

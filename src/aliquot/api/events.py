@@ -7,13 +7,10 @@ from fastapi import APIRouter, Depends, Query, sse
 from pydantic import Field
 
 from aliquot.api import bodies, given, lists, streams
-from aliquot.core import errors
 from aliquot.wire import base
 from aliquot.wire import records as shapes
 
 router = APIRouter(prefix="/events", tags=["events"], route_class=bodies.StrictRoute, dependencies=given.PROTECTED)
-
-MAX_SEQUENCE = 2**62
 
 
 class EventQuery(lists.ListQuery):
@@ -24,7 +21,7 @@ class EventQuery(lists.ListQuery):
     name: str | None = Field(None, max_length=253, description="The name of what it happened to.")
     project: str | None = Field(None, max_length=63)
     code: str | None = Field(None, max_length=63)
-    after: int | None = Field(None, ge=0, le=MAX_SEQUENCE, description="Only those with a greater sequence.")
+    after: int | None = Field(None, ge=0, le=streams.MAX_SEQUENCE, description="Only those with a greater sequence.")
 
 
 class StreamQuery(base.Shape):
@@ -35,7 +32,7 @@ class StreamQuery(base.Shape):
     name: str | None = Field(None, max_length=253, description="The name of what it happens to.")
     project: str | None = Field(None, max_length=63)
     code: str | None = Field(None, max_length=63)
-    after: int | None = Field(None, ge=0, le=MAX_SEQUENCE, description="As Last-Event-ID, which wins.")
+    after: int | None = Field(None, ge=0, le=streams.MAX_SEQUENCE, description="As Last-Event-ID, which wins.")
 
 
 @router.get("", operation_id="listEvents")
@@ -53,11 +50,7 @@ async def _open(
     last: streams.LastEventId = None,
 ) -> AsyncIterator[shapes.Event]:
     """What to follow. Neither Last-Event-ID nor `after`: only what is new."""
-    after = query.after
-    if last is not None:
-        if not (last.isascii() and last.isdecimal()) or int(last[:20]) > MAX_SEQUENCE:
-            raise errors.InvalidInput("Last-Event-ID is not the id of an event", field="Last-Event-ID")
-        after = int(last)
+    after = streams.sequence_of(last, query.after)
     return services.events.follow(who, after, filters=query.model_dump(exclude={"after"}, exclude_none=True))
 
 

@@ -53,6 +53,7 @@ Closing = Annotated[asyncio.Event, Depends(closing)]
 PROTECTED = [Security(_bearer), Security(_cookie)]
 """For a router whose routes need a token or a session, so that the OpenAPI document says so."""
 
+IsDry = Annotated[bool, Query(alias="dryRun", description="Only say what would happen; change nothing.")]
 Ref = Annotated[str, Path(min_length=1, max_length=200, description="A name or an id.")]
 Project = Annotated[str | None, Query(max_length=63, description=WHICH_PROJECT)]
 

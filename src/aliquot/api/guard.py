@@ -14,7 +14,7 @@ from aliquot.api import given, problems, services
 from aliquot.core import errors
 from aliquot.service import access
 
-OPEN = frozenset({"/api/v1/health"})
+OPEN = frozenset({("GET", "/api/v1/health"), ("HEAD", "/api/v1/health"), ("POST", "/api/v1/session")})
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _HOST = re.compile(r"(?P<name>\[[0-9a-fA-F:.]+\]|[^:\[\]/@\s]+)(:\d+)?")
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -47,7 +47,7 @@ class Guard:
         careful = _with_headers(send)
         try:
             check_host(connection.headers.getlist("host"), self._hosts)
-            if scope["path"].startswith("/api/") and scope["path"] not in OPEN:
+            if scope["path"].startswith("/api/") and (scope.get("method", ""), scope["path"]) not in OPEN:
                 connection.state.actor = await authenticate(self._access, connection)
         except errors.AliquotError as error:
             await problems.refuse(error, scope, receive=receive, send=careful)

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterable, AsyncIterator
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, sse
+from fastapi import APIRouter, Depends, Query, Response, responses, sse
 from pydantic import Field
 
 from aliquot.api import bodies, given, streams
@@ -29,6 +29,13 @@ class LogQuery(given.PodQuery):
     limit: int = Field(1000, ge=1, le=MAX_LINES, description="At most so many lines.")
 
 
+class TextQuery(given.PodQuery):
+    """Whose output, of which attempt."""
+
+    attempt: int | None = Field(None, ge=1, le=1_000_000, description="Left out: the latest.")
+    timestamps: bool = Field(False, description="Each line begins with its time.")
+
+
 class FollowQuery(base.Shape):
     """Which output to follow, and from where."""
 
@@ -45,6 +52,22 @@ async def read_logs(
     """Some lines of one pod, and where to go on."""
     request = service.ReadRequest(index=query.index, offset=query.offset, limit=query.limit, attempt=query.attempt)
     return await services.logs.read(who, ref, request=request, project=query.project)
+
+
+@router.get(
+    "/{ref}/logs/text",
+    operation_id="downloadLogs",
+    response_class=responses.StreamingResponse,
+    responses={200: {"description": "The text.", "content": {"text/plain": {"schema": {"type": "string"}}}}},
+)
+async def download_logs(
+    who: given.Who, services: given.Services, ref: given.Ref, query: Annotated[TextQuery, Query()]
+) -> Response:
+    """All output of one pod as a text file."""
+    request = service.TextRequest(index=query.index, attempt=query.attempt, has_times=query.timestamps)
+    name, text = await services.logs.text(who, ref, request=request, project=query.project)
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return responses.StreamingResponse(text, media_type="text/plain; charset=utf-8", headers=headers)
 
 
 async def _open(

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query, Response, status
 from pydantic import Field
 
 from aliquot.api import bodies, given, lists
-from aliquot.wire import base
+from aliquot.wire import base, queue
 from aliquot.wire import projects as shapes
 
 router = APIRouter(prefix="/projects", tags=["projects"], route_class=bodies.StrictRoute, dependencies=given.PROTECTED)
@@ -42,9 +42,16 @@ async def get_project(who: given.Who, services: given.Services, ref: given.Ref) 
 
 @router.patch("/{ref}", operation_id="updateProject")
 async def update_project(
-    who: given.Who, services: given.Services, ref: given.Ref, change: shapes.QueueUpdate
-) -> shapes.ProjectView:
+    who: given.Who,
+    services: given.Services,
+    ref: given.Ref,
+    change: shapes.QueueUpdate,
+    *,
+    is_dry: given.IsDry = False,
+) -> shapes.ProjectView | queue.QueuePreview:
     """Change the terms of a project. Setting its GPU quota ends its following of the machine."""
+    if is_dry:
+        return await services.previews.queue(who, ref, change, noun="project")
     return await services.projects.update(who, ref, change)
 
 

@@ -1,6 +1,8 @@
 """The server itself over HTTP."""
 
-from fastapi import APIRouter
+from typing import Annotated
+
+from fastapi import APIRouter, Cookie
 
 from aliquot.api import bodies, given
 from aliquot.wire import records as shapes
@@ -12,6 +14,16 @@ router = APIRouter(tags=["server"], route_class=bodies.StrictRoute)
 async def health_check(services: given.Services) -> shapes.Health:
     """Whether the server answers. The one route that needs no token."""
     return services.server.health()
+
+
+@router.get("/session", operation_id="getSession", dependencies=given.PROTECTED)
+async def get_session(
+    who: given.Who,
+    services: given.Services,
+    session: Annotated[str | None, Cookie(alias=given.COOKIE, include_in_schema=False)] = None,
+) -> shapes.Session:
+    """Who asks, and until when."""
+    return await services.server.session(who, session)
 
 
 @router.get("/status", operation_id="getStatus", dependencies=given.PROTECTED)

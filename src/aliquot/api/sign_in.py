@@ -4,12 +4,13 @@ from typing import Annotated
 
 from fastapi import APIRouter, Cookie, Query, Request, Response, responses, status
 
-from aliquot.api import bodies, given, start_page
+from aliquot.api import bodies, given, guard, start_page
 from aliquot.core import errors
 from aliquot.service import access
 from aliquot.wire import records as shapes
 
 router = APIRouter(tags=["sign-in"], route_class=bodies.StrictRoute, dependencies=given.PROTECTED)
+opening = APIRouter(tags=["sign-in"], route_class=bodies.StrictRoute)
 pages = APIRouter(include_in_schema=False, route_class=bodies.StrictRoute)
 
 
@@ -18,6 +19,16 @@ async def create_sign_in_link(who: given.Who, services: given.Services, request:
     """A link that signs one browser in, once, before it expires."""
     code, expires = await services.access.open_link(who)
     return shapes.SignInLink(url=f"{request.base_url}sign-in?code={code}", expires=expires)
+
+
+@opening.post("/session", operation_id="createSession", status_code=status.HTTP_204_NO_CONTENT, response_class=Response)
+async def create_session(services: given.Services, request: Request, new: shapes.SessionNew) -> Response:
+    """Sign this browser in by the token, which is exchanged for a cookie that scripts cannot read."""
+    guard.check_origin(request.headers)
+    secret = await services.access.open_session(new.token)
+    response = Response(status_code=status.HTTP_204_NO_CONTENT)
+    _set_cookie(response, secret, request)
+    return response
 
 
 @router.post("/sign-out", operation_id="signOut", status_code=status.HTTP_204_NO_CONTENT, response_class=Response)
@@ -42,6 +53,11 @@ async def sign_in(
     except errors.Unauthenticated as error:
         return start_page.closed_door(error.message)
     response = responses.RedirectResponse("/", status.HTTP_303_SEE_OTHER)
+    _set_cookie(response, secret, request)
+    return response
+
+
+def _set_cookie(response: Response, secret: str, request: Request) -> None:
     response.set_cookie(
         given.COOKIE,
         secret,
@@ -51,4 +67,3 @@ async def sign_in(
         samesite="strict",
         secure=request.url.scheme == "https",
     )
-    return response

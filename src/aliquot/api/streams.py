@@ -11,8 +11,10 @@ from typing import Annotated, Any, TypeVar
 import anyio
 from fastapi import Header, sse
 
+from aliquot.core import errors
 from aliquot.wire import base
 
+MAX_SEQUENCE = 2**62
 Item = TypeVar("Item")
 
 LastEventId = Annotated[
@@ -21,9 +23,18 @@ LastEventId = Annotated[
 END = sse.ServerSentEvent(event="end", raw_data="null")
 
 
-def event(shape: base.Shape, *, id: str) -> sse.ServerSentEvent:
-    """One shape as an event."""
-    return sse.ServerSentEvent(raw_data=shape.model_dump_json(by_alias=True), id=id)
+def event(shape: base.Shape, *, id: str, kind: str | None = None) -> sse.ServerSentEvent:
+    """One shape as an event; `kind` is its name, if it has one."""
+    return sse.ServerSentEvent(raw_data=shape.model_dump_json(by_alias=True), id=id, event=kind)
+
+
+def sequence_of(last: str | None, after: int | None) -> int | None:
+    """Where a stream goes on: Last-Event-ID, else `after`. Raises InvalidInput for what is no sequence."""
+    if last is None:
+        return after
+    if not (last.isascii() and last.isdecimal()) or int(last[:20]) > MAX_SEQUENCE:
+        raise errors.InvalidInput("Last-Event-ID is not the id of an event", field="Last-Event-ID")
+    return int(last)
 
 
 async def until(closing: asyncio.Event, source: AsyncIterator[Item]) -> AsyncIterator[Item]:

@@ -12,6 +12,10 @@ from aliquot.wire import workloads as shapes
 router = APIRouter(
     prefix="/workloads", tags=["workloads"], route_class=bodies.StrictRoute, dependencies=given.PROTECTED
 )
+# Not below /workloads: a workload may have any name.
+counting = APIRouter(
+    prefix="/workload-counts", tags=["workloads"], route_class=bodies.StrictRoute, dependencies=given.PROTECTED
+)
 
 Label = Annotated[str, Field(pattern=r"^[^=]+=.*$", max_length=600)]
 Key = Annotated[
@@ -26,28 +30,25 @@ Key = Annotated[
 ]
 
 
-class WorkloadQuery(lists.ListQuery):
-    """Which workloads."""
+class WorkloadFilter(base.Shape):
+    """Which workloads. Where several values are possible they are separated by commas."""
 
-    project: str | None = Field(None, max_length=63)
-    department: str | None = Field(None, max_length=63)
-    phase: str | None = Field(
-        None, max_length=200, description="One or more, separated by commas; also `unfinished` and `finished`."
-    )
-    kind: str | None = Field(None, max_length=63)
+    project: str | None = Field(None, max_length=2000, description="One or more.")
+    department: str | None = Field(None, max_length=2000, description="One or more.")
+    phase: str | None = Field(None, max_length=200, description="One or more; also `unfinished` and `finished`.")
+    kind: str | None = Field(None, max_length=63, description="One or more.")
     name: str | None = Field(None, max_length=63, description="The whole name.")
     actor: str | None = Field(None, max_length=200)
-    q: str | None = Field(None, max_length=200, description="A part of the name.")
+    q: str | None = Field(None, max_length=200, description="A part of the name or of the project's, or the id.")
     label: list[Label] | None = Field(None, max_length=20, description="`key=value`; may be given more than once.")
+
+
+class WorkloadQuery(lists.ListQuery, WorkloadFilter):
+    """Which workloads, and which part of them."""
 
     def filters(self) -> dict[str, str]:
         """Each label is a filter of its own."""
-        found = lists.ListQuery.filters(self)
-        found.pop("label", None)
-        for text in self.label or []:
-            key, _, value = text.partition("=")
-            found[f"label.{key}"] = value
-        return found
+        return _with_labels(lists.ListQuery.filters(self), self.label)
 
 
 @router.get("", operation_id="listWorkloads")
@@ -85,6 +86,15 @@ async def submit_workload(
     return response
 
 
+@counting.get("", operation_id="countWorkloads")
+async def count_workloads(
+    who: given.Who, services: given.Services, query: Annotated[WorkloadFilter, Query()]
+) -> shapes.WorkloadCounts:
+    """How many workloads match, by phase."""
+    named = query.model_dump(by_alias=True, exclude_none=True)
+    return await services.workloads.count(who, _with_labels(named, query.label))
+
+
 @router.get("/{ref}", operation_id="getWorkload")
 async def get_workload(
     who: given.Who, services: given.Services, ref: given.Ref, *, project: given.Project = None
@@ -101,8 +111,11 @@ async def update_workload(
     change: shapes.WorkloadUpdate,
     *,
     project: given.Project = None,
-) -> shapes.WorkloadDetail:
+    is_dry: given.IsDry = False,
+) -> shapes.WorkloadDetail | shapes.DryRun:
     """Change a workload that waits or is suspended; of one that runs, the priority alone."""
+    if is_dry:
+        return await services.previews.workload(who, ref, change, project=project)
     return await services.workloads.update(who, ref, change, project=project)
 
 
@@ -153,6 +166,15 @@ async def get_reason(
 ) -> shapes.Reason:
     """Why it waits now, with the smallest change that would start it."""
     return await services.workloads.reason(who, ref, project=project)
+
+
+def _with_labels(filters: dict[str, str], labels: list[str] | None) -> dict[str, str]:
+    """Each label as a filter of its own."""
+    filters.pop("label", None)
+    for text in labels or []:
+        key, _, value = text.partition("=")
+        filters[f"label.{key}"] = value
+    return filters
 
 
 def _json(shape: base.Shape, code: int) -> Response:

@@ -12,7 +12,7 @@ from typing import Any, Self, TypeVar, Unpack
 
 from aliquot.client import discovery, queries, streams, terminals, transport
 from aliquot.core import errors
-from aliquot.wire import base, nodes, projects, records, workloads
+from aliquot.wire import base, changes, nodes, overview, projects, queue, records, series, timelines, workloads
 
 Model = TypeVar("Model", bound=base.Shape)
 TAR = "application/x-tar"
@@ -53,6 +53,28 @@ class Client:
         """What the server is, what it has and how it does."""
         return self._get("/status", records.Status)
 
+    def get_session(self) -> records.Session:
+        """Who asks, and until when."""
+        return self._get("/session", records.Session)
+
+    def create_session(self, token: str) -> None:
+        """Check a token as a browser does that signs in; this client goes on with its own."""
+        new, headers = records.SessionNew(token=token), {"Origin": self._sender.url}
+        self._sender.send(transport.Call("POST", "/session", body=new, headers=headers, is_repeatable=True))
+
+    def get_overview(self) -> overview.Overview:
+        """How the GPUs do, who waits for what, and what is broken, in one answer."""
+        return self._get("/overview", overview.Overview)
+
+    def get_series(self, metric: series.Metric | str, **query: Unpack[queries.SeriesQuery]) -> series.Series:
+        """One metric over time. `start` and `end`: instants; left out: the last hour."""
+        return self._get("/series", series.Series, {"metric": metric, **_between(query)})
+
+    def stream_changes(self, *, after: int | None = None) -> Iterator[changes.Changes]:
+        """What changes, for ever, several changes at a time. Comes back if the connection breaks."""
+        call = transport.Call("GET", "/changes/stream", query=transport.pairs({"after": after}))
+        return streams.follow(self._sender, call, changes.Changes, kind="changes")
+
     def create_sign_in_link(self) -> records.SignInLink:
         """A link that signs one browser in, once."""
         return self._ask(transport.Call("POST", "/sign-in-links"), records.SignInLink)
@@ -66,6 +88,14 @@ class Client:
     def list_workloads(self, **query: Unpack[queries.WorkloadQuery]) -> base.Page[workloads.WorkloadView]:
         """Workloads, finished ones too. A label may also be given as `**{"label.team": "vision"}`."""
         return self._get("/workloads", base.Page[workloads.WorkloadView], query)
+
+    def count_workloads(self, **query: Unpack[queries.WorkloadFilter]) -> workloads.WorkloadCounts:
+        """How many workloads match, by phase."""
+        return self._get("/workload-counts", workloads.WorkloadCounts, query)
+
+    def list_queue(self, **query: Unpack[queries.QueueQuery]) -> base.Page[queue.QueueEntry]:
+        """Who waits, in order, for what, and until when where stated run times say so."""
+        return self._get("/queue", base.Page[queue.QueueEntry], query)
 
     def submit_workload(self, definition: workloads.Definition, *, key: str | None = None) -> workloads.WorkloadDetail:
         """Submit. The same `key` with the same definition is done once; one is made up if there is none."""
@@ -89,6 +119,13 @@ class Client:
         call = transport.Call("PATCH", _workload(ref), query=transport.pairs({"project": project}), body=change)
         return self._ask(call, workloads.WorkloadDetail)
 
+    def preview_workload(
+        self, ref: str, change: workloads.WorkloadUpdate, *, project: str | None = None
+    ) -> workloads.DryRun:
+        """What a change would do; nothing is changed."""
+        asked = transport.pairs({"project": project, "dryRun": True})
+        return self._ask(transport.Call("PATCH", _workload(ref), query=asked, body=change), workloads.DryRun)
+
     def suspend_workload(self, ref: str, *, project: str | None = None) -> workloads.WorkloadDetail:
         """End its processes and free what it holds, until it is resumed."""
         return self._tell(ref, "suspend", project)
@@ -111,6 +148,10 @@ class Client:
         """Why it waits now, with the smallest change that would start it."""
         return self._get(_workload(ref, "reason"), workloads.Reason, {"project": project})
 
+    def get_timeline(self, ref: str, *, project: str | None = None) -> timelines.Timeline:
+        """What it did from its submission to now."""
+        return self._get(_workload(ref, "timeline"), timelines.Timeline, {"project": project})
+
     # Inside a workload
 
     def read_logs(self, ref: str, **query: Unpack[queries.LogQuery]) -> workloads.LogChunk:
@@ -121,6 +162,12 @@ class Client:
         """Lines as they come, over all attempts, until the workload is over. Comes back if the connection breaks."""
         call = transport.Call("GET", _workload(ref, "logs", "stream"), query=transport.pairs(query))
         return streams.follow(self._sender, call, workloads.LogLine)
+
+    def download_logs(self, ref: str, **query: Unpack[queries.TextQuery]) -> Iterator[bytes]:
+        """All output of one pod as text."""
+        asked = transport.pairs(query)
+        with self._sender.stream(transport.Call("GET", _workload(ref, "logs", "text"), query=asked)) as answer:
+            yield from answer.iter_bytes()
 
     def exec_workload(self, ref: str, command: Sequence[str], **query: Unpack[queries.ExecQuery]) -> terminals.Session:
         """Run a program beside a replica."""
@@ -164,6 +211,10 @@ class Client:
         call = transport.Call("PATCH", f"/departments/{transport.segment(ref)}", body=change)
         return self._ask(call, projects.DepartmentView)
 
+    def preview_department(self, ref: str, change: projects.QueueUpdate) -> queue.QueuePreview:
+        """What other terms of a department would do; nothing is changed."""
+        return self._preview(f"/departments/{transport.segment(ref)}", change)
+
     def delete_department(self, ref: str) -> None:
         """Remove it; refused while something is in it."""
         self._sender.send(transport.Call("DELETE", f"/departments/{transport.segment(ref)}"))
@@ -185,6 +236,10 @@ class Client:
         call = transport.Call("PATCH", f"/projects/{transport.segment(ref)}", body=change)
         return self._ask(call, projects.ProjectView)
 
+    def preview_project(self, ref: str, change: projects.QueueUpdate) -> queue.QueuePreview:
+        """What other terms of a project would do; nothing is changed."""
+        return self._preview(f"/projects/{transport.segment(ref)}", change)
+
     def delete_project(self, ref: str) -> None:
         """Remove it; refused while something is in it."""
         self._sender.send(transport.Call("DELETE", f"/projects/{transport.segment(ref)}"))
@@ -202,6 +257,10 @@ class Client:
     def list_devices(self, **query: Unpack[queries.DeviceQuery]) -> base.Page[nodes.DeviceView]:
         """Devices, with who holds them."""
         return self._get("/devices", base.Page[nodes.DeviceView], query)
+
+    def get_device_map(self) -> nodes.DeviceMap:
+        """All devices in columns: small and quick, however many there are."""
+        return self._get("/devices/map", nodes.DeviceMap)
 
     def cordon(self, target: str) -> nodes.Cordon:
         """Let nothing new start on a node or device (a UUID, an index, or `node/index`)."""
@@ -237,9 +296,13 @@ class Client:
         """GPU time of each workload, of those that are gone too."""
         return self._get("/usage/workloads", base.Page[records.Usage], query)
 
-    def list_project_usage(self) -> base.Page[records.Usage]:
-        """GPU time of each project."""
-        return self._get("/usage/projects", base.Page[records.Usage])
+    def list_project_usage(self, **query: Unpack[queries.Between]) -> base.Page[records.Usage]:
+        """GPU time of each project, of all time or between two instants."""
+        return self._get("/usage/projects", base.Page[records.Usage], _between(query))
+
+    def get_usage_series(self, **query: Unpack[queries.UsageSeriesQuery]) -> series.UsageSeries:
+        """GPU hours over time. `start` and `end`: instants; left out: the last week."""
+        return self._get("/usage/series", series.UsageSeries, _between(query))
 
     def audit_ledger(self) -> records.LedgerAudit:
         """Whether what the ledger says is held is what pods hold and devices offer."""
@@ -251,6 +314,10 @@ class Client:
 
     def _get(self, path: str, model: type[Model], query: Mapping[str, Any] | None = None) -> Model:  # Any: its values
         return self._ask(transport.Call("GET", path, query=transport.pairs(query or {})), model)
+
+    def _preview(self, path: str, change: projects.QueueUpdate) -> queue.QueuePreview:
+        call = transport.Call("PATCH", path, query=[("dryRun", "true")], body=change)
+        return self._ask(call, queue.QueuePreview)
 
     def _tell(self, ref: str, wish: str, project: str | None) -> workloads.WorkloadDetail:
         call = transport.Call(
@@ -270,6 +337,13 @@ class Client:
 
 def _workload(ref: str, *steps: str) -> str:
     return "/".join(["/workloads", transport.segment(ref), *steps])
+
+
+def _between(query: Mapping[str, Any]) -> dict[str, Any]:  # Any: the query's values
+    """A query whose `start` and `end` are `from` and `to` on the wire: `from` is a word of Python."""
+    named = {"start": "from", "end": "to"}
+    instants = {named[name]: value.isoformat() for name, value in query.items() if name in named and value is not None}
+    return {name: value for name, value in query.items() if name not in named} | instants
 
 
 def _target(text: str) -> str:

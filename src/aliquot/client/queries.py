@@ -1,5 +1,6 @@
 """What lists can be asked for, as keyword arguments. The server refuses a name it does not know."""
 
+from datetime import datetime
 from typing import TypedDict
 
 
@@ -11,8 +12,8 @@ class ListQuery(TypedDict, total=False):
     sort: str | None
 
 
-class WorkloadQuery(ListQuery, total=False):
-    """Workloads. `phase`: one or more, separated by commas; `label`: `key=value`; `q`: a part of the name."""
+class WorkloadFilter(TypedDict, total=False):
+    """Which workloads. Where several values are possible they are separated by commas; `label`: `key=value`."""
 
     project: str | None
     department: str | None
@@ -22,6 +23,21 @@ class WorkloadQuery(ListQuery, total=False):
     actor: str | None
     q: str | None
     label: list[str] | None
+
+
+class WorkloadQuery(WorkloadFilter, ListQuery, total=False):
+    """A list of workloads. `q`: a part of the name or of the project's, or the id."""
+
+
+class QueueQuery(TypedDict, total=False):
+    """Who waits."""
+
+    project: str | None
+    department: str | None
+    pool: str | None
+    limit: int | None
+    cursor: str | None
+    sort: str | None
 
 
 class NamedQuery(ListQuery, total=False):
@@ -54,6 +70,28 @@ class DeviceQuery(ListQuery, total=False):
 
     node: str | None
     model: str | None
+
+
+class Between(TypedDict, total=False):
+    """From when to when; instants with a zone."""
+
+    start: datetime | None
+    end: datetime | None
+
+
+class SeriesQuery(Between, total=False):
+    """Figures over time. `by`: none, department, project or pool; `name`: of these, one alone."""
+
+    by: str | None
+    name: str | None
+    points: int | None
+
+
+class UsageSeriesQuery(Between, total=False):
+    """GPU hours over time. `by`: project or department; `step`: hour or day."""
+
+    by: str | None
+    step: str | None
 
 
 class EventFilter(TypedDict, total=False):
@@ -103,6 +141,13 @@ class LogQuery(PodQuery, total=False):
     attempt: int | None
     offset: int | None
     limit: int | None
+
+
+class TextQuery(PodQuery, total=False):
+    """One pod's output as text. `timestamps`: each line begins with its time."""
+
+    attempt: int | None
+    timestamps: bool | None
 
 
 class FollowQuery(PodQuery, total=False):

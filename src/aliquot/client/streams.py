@@ -27,16 +27,22 @@ class _Progress:
     """How far a stream was followed."""
 
     last: str | None
+    kind: str = "message"
     has_begun: bool = False
     is_complete: bool = False
     failures: int = 0
 
 
 def follow(
-    sender: transport.Transport, call: transport.Call, model: type[Model], *, last: str | None = None
+    sender: transport.Transport,
+    call: transport.Call,
+    model: type[Model],
+    *,
+    last: str | None = None,
+    kind: str = "message",
 ) -> Iterator[Model]:
-    """The events of a stream, from after `last` on."""
-    progress = _Progress(last)
+    """The events of a stream that are of this kind, from after `last` on."""
+    progress = _Progress(last, kind)
     while not progress.is_complete:
         fault = errors.Unavailable(f"{sender.url} ends the stream again and again", code="connection-broken")
         try:
@@ -63,4 +69,5 @@ def _until_broken(
                 progress.is_complete = True
                 return
             progress.failures, progress.last = 0, event.id or progress.last
-            yield model.model_validate_json(event.data)
+            if event.event == progress.kind:
+                yield model.model_validate_json(event.data)

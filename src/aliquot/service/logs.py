@@ -29,6 +29,15 @@ class ReadRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class TextRequest:
+    """The output of one pod as text. `attempt` None: the latest. `has_times`: each line begins with its time."""
+
+    index: int = 0
+    attempt: int | None = None
+    has_times: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class FollowRequest:
     """What to follow. `index` None: all replicas. `after`: a cursor of an earlier line. `tail`: lines of each pod to
     begin with, None: all of the latest attempt."""
@@ -74,6 +83,13 @@ class Logs:
             return shapes.LogChunk(lines=[], next_offset=0, is_complete=row.phase in lifecycle.FINISHED)
         pod = max(wanted, key=lambda pod: pod.attempt)
         return await self._chunk(pod, offset=request.offset, limit=request.limit)
+
+    async def text(
+        self, actor: access.Actor, ref: str, *, request: "TextRequest", project: str | None = None
+    ) -> tuple[str, AsyncIterator[bytes]]:
+        """All output of one pod as text: a name for the file, and the text piece by piece."""
+        access.check(actor, "get", "log")
+        raise errors.Unavailable("logs as text are not built yet")
 
     async def follow(
         self, actor: access.Actor, ref: str, *, request: FollowRequest, project: str | None = None

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from aliquot.core import lifecycle
+from aliquot.core import errors, lifecycle
 from aliquot.core.model import Guarantee
 from aliquot.service import access, ports, records, views
 from aliquot.wire import records as shapes
@@ -32,6 +32,11 @@ class Server:
     def health(self) -> shapes.Health:
         """The one answer for everyone."""
         return shapes.Health(status="ok", version=self._facts.version)
+
+    async def session(self, actor: access.Actor, cookie: str | None) -> shapes.Session:
+        """Who asks, and until when."""
+        access.check(actor, "get", "session")
+        raise errors.Unavailable("sessions by token are not built yet")
 
     async def status(self, actor: access.Actor) -> shapes.Status:
         """What `aliquot status` shows."""

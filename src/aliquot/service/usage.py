@@ -7,10 +7,13 @@ to now; what was not measured is None, never 0.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Literal
 
+from aliquot.core import errors
 from aliquot.service import access, find, paging, ports, records
 from aliquot.wire import base
 from aliquot.wire import records as shapes
+from aliquot.wire import series as series_shapes
 
 LISTABLE = paging.Listable(
     filters=("project", "name", "q"), sorts={"created": "created", "name": "name"}, order=("-created",)
@@ -45,7 +48,14 @@ class Usage:
 
         return await self._store.read(work)
 
-    async def by_project(self, actor: access.Actor) -> base.Page[shapes.Usage]:
+    async def series(self, actor: access.Actor, request: "SeriesRequest") -> series_shapes.UsageSeries:
+        """GPU hours over time, by project or department."""
+        access.check(actor, "list", "usage")
+        raise errors.Unavailable("usage over time is not built yet")
+
+    async def by_project(
+        self, actor: access.Actor, *, start: datetime | None = None, end: datetime | None = None
+    ) -> base.Page[shapes.Usage]:
         """Every project, by name, on one page; deleted ones too, as far as they used something."""
         access.check(actor, "list", "usage")
         now = self._clock.now()
@@ -59,6 +69,16 @@ class Usage:
             return base.Page(items=items, total=len(items))
 
         return await self._store.read(work)
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesRequest:
+    """Which GPU hours. `start` None: a week before the end; `end` None: now."""
+
+    by: Literal["project", "department"] = "project"
+    step: Literal["hour", "day"] = "day"
+    start: datetime | None = None
+    end: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

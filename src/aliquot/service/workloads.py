@@ -5,7 +5,7 @@ cluster carries it out; every change leaves an event and an audit record in the 
 (dry runs, reasons) is in `aliquot.service.questions`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from aliquot.core import admission, errors, lifecycle
@@ -114,6 +114,11 @@ class Workloads:
             return base.Page(items=items, total=part.total, next=part.next)
 
         return await self._store.read(work)
+
+    async def count(self, actor: access.Actor, filters: Mapping[str, str]) -> shapes.WorkloadCounts:
+        """How many match, by phase. Filters as of `list`."""
+        access.check(actor, "list", "workload")
+        raise errors.Unavailable("counts are not built yet")
 
     async def get(self, actor: access.Actor, ref: str, *, project: str | None = None) -> shapes.WorkloadDetail:
         """By id; or by name the unfinished one, else the latest. Raises NotFound (near names in `valid`), Conflict."""

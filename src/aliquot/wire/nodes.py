@@ -80,3 +80,32 @@ class Cordon(Shape):
     target: str
     actor: str
     since: AwareDatetime
+
+
+class MapNode(Shape):
+    """A node of the device map: its devices are `count` entries of the columns, from `first` on."""
+
+    id: str
+    pool: str
+    rack: str | None = Field(None, description="Where it stands, if its labels say so.")
+    is_ready: bool
+    is_cordoned: bool
+    first: int
+    count: int
+
+
+class DeviceMap(Shape):
+    """All devices in columns, one entry each, for drawing. Much smaller than as many objects."""
+
+    version: str = Field(description="Changes with the content; also the ETag.")
+    time: AwareDatetime
+    projects: list[str] = Field(description="Names, which `holders` points into.")
+    models: list[str] = Field(description="Names, which `model` points into.")
+    nodes: list[MapNode]
+    model: list[int]
+    held: list[int] = Field(description="Thousandths of the device.")
+    use: list[int] = Field(description="Per cent; -1: not measured.")
+    state: list[int] = Field(description="0 free, 1 held, 2 withheld, 3 lost.")
+    holders: list[int] = Field(
+        description="Triples, one after the other: a device, a project, and the thousandths that it holds there."
+    )

@@ -101,6 +101,20 @@ class SignInLink(Shape):
     expires: AwareDatetime
 
 
+class SessionNew(Shape):
+    """What signs a browser in."""
+
+    token: str = Field(min_length=1, max_length=1000, description="The administrator's token.")
+
+
+class Session(Shape):
+    """Who asks, and until when."""
+
+    actor: str
+    expires: AwareDatetime | None = Field(None, description="When the browser's session ends; None: asked by a token.")
+    version: str
+
+
 class FieldProblem(Shape):
     """What is wrong with one field."""
 

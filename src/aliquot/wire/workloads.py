@@ -184,8 +184,15 @@ class WorkloadDetail(WorkloadView):
     checkpoint_directory: str
 
 
+class WorkloadCounts(Shape):
+    """How many workloads match, by phase; a phase that none is in is left out."""
+
+    total: int
+    phases: dict[Phase, int]
+
+
 class DryRun(Shape):
-    """What submitting would do now. Nothing is created."""
+    """What submitting, or changing, would do now. Nothing is created or changed."""
 
     outcome: Literal["starts", "starts-after-evictions", "waits"]
     places: list[str] = Field(default_factory=list, description="`node/index` of the devices it would get.")
