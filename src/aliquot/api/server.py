@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Cookie
+from fastapi import APIRouter, Cookie, Request
 
 from aliquot.api import bodies, given
 from aliquot.wire import records as shapes
@@ -20,10 +20,12 @@ async def health_check(services: given.Services) -> shapes.Health:
 async def get_session(
     who: given.Who,
     services: given.Services,
+    request: Request,
     session: Annotated[str | None, Cookie(alias=given.COOKIE, include_in_schema=False)] = None,
 ) -> shapes.Session:
     """Who asks, and until when."""
-    return await services.server.session(who, session)
+    is_by_token = "authorization" in request.headers
+    return await services.server.session(who, None if is_by_token else session)
 
 
 @router.get("/status", operation_id="getStatus", dependencies=given.PROTECTED)

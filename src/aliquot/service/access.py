@@ -88,8 +88,7 @@ class Access:
             if link is None or link.kind != "link" or _is_over(link, now):
                 raise errors.Unauthenticated("this sign-in link was used already or has expired; ask for a new one")
             tx.credentials.delete(link.id)
-            for old in tx.credentials.find(ports.Where("expires", "le", now)):
-                tx.credentials.delete(old.id)
+            _forget_old(tx, now)
             tx.credentials.put(replace(session, actor=link.actor))
 
         await self._store.write(work)
@@ -97,7 +96,19 @@ class Access:
 
     async def open_session(self, token: str) -> str:
         """The secret of a new session for a token. Raises Unauthenticated."""
-        raise errors.Unavailable("sessions by token are not built yet")
+        secret = self._ids.secret()
+        now = self._clock.now()
+        session = self._credential(secret, "session", life=SESSION_LIFE)
+
+        def work(tx: ports.Transaction) -> None:
+            known = tx.credentials.get(digest(token))
+            if known is None or known.kind != "token" or _is_over(known, now):
+                raise errors.Unauthenticated("token: this is not the token of this server", field="token")
+            _forget_old(tx, now)
+            tx.credentials.put(replace(session, actor=known.actor))
+
+        await self._store.write(work)
+        return secret
 
     async def sign_out(self, cookie: str) -> None:
         """End a session; one that is not there is as good as ended."""
@@ -125,6 +136,11 @@ class Access:
 def digest(secret: str) -> str:
     """What is stored of a secret. Secrets have 256 random bits, so a plain hash cannot be searched."""
     return hashlib.sha256(secret.encode()).hexdigest()
+
+
+def _forget_old(tx: ports.Transaction, now: datetime) -> None:
+    for old in tx.credentials.find(ports.Where("expires", "le", now)):
+        tx.credentials.delete(old.id)
 
 
 def _is_over(row: records.CredentialRow, now: datetime) -> bool:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from aliquot.core import errors, lifecycle
+from aliquot.core import lifecycle
 from aliquot.core.model import Guarantee
 from aliquot.service import access, ports, records, views
 from aliquot.wire import records as shapes
@@ -34,9 +34,14 @@ class Server:
         return shapes.Health(status="ok", version=self._facts.version)
 
     async def session(self, actor: access.Actor, cookie: str | None) -> shapes.Session:
-        """Who asks, and until when."""
+        """Who asks, and until when. `cookie`: the secret of the session by which it was asked, if it was."""
         access.check(actor, "get", "session")
-        raise errors.Unavailable("sessions by token are not built yet")
+        row = None
+        if cookie is not None:
+            key = access.digest(cookie)
+            row = await self._store.read(lambda tx: tx.credentials.get(key))
+        expires = row.expires if row is not None and row.kind == "session" else None
+        return shapes.Session(actor=actor.name, expires=expires, version=self._facts.version)
 
     async def status(self, actor: access.Actor) -> shapes.Status:
         """What `aliquot status` shows."""
