@@ -14,7 +14,7 @@ from typing import TypeVar
 import sqlalchemy as sa
 
 from aliquot.core import errors
-from aliquot.db import dialect, migrate, table
+from aliquot.db import commits, dialect, migrate, table
 from aliquot.service import ports, records
 
 Result = TypeVar("Result")
@@ -50,6 +50,7 @@ class SqlStore:
         self._readers = self._writer if is_shared else futures.ThreadPoolExecutor(dialect.READERS, "store-reader")
         self._news = _News()
         self._newest = self._read(_newest)
+        self._commits = commits.Commits(self._newest)
 
     async def read(self, work: Callable[[ports.Transaction], Result]) -> Result:
         """Run `work` on a consistent view."""
@@ -66,8 +67,16 @@ class SqlStore:
         """The same store for the cluster: what has happened must be written, however many are waiting."""
         return PatientStore(self)
 
+    def touched(self, commit: int) -> ports.Touched | None:
+        """What was written after a commit of this process; None: it was too long ago."""
+        return self._commits.after(commit)
+
+    def commit_before(self, sequence: int) -> int | None:
+        """A commit after which is everything that was written since this event was; None: nobody knows any more."""
+        return self._commits.before(sequence)
+
     async def changes(self) -> AsyncIterator[int]:
-        """Yields the newest event sequence: at once, and whenever it has grown."""
+        """Yields the newest event sequence: at once, and whenever something was written."""
         with self._news.subscribe() as news:
             while True:
                 news.clear()
@@ -104,8 +113,8 @@ class SqlStore:
             raise errors.Conflict(f"a row names another that is not there: {error.orig}", code="no-parent") from error
         except sa.exc.DBAPIError as error:
             raise dialect.unavailable(error) from error
-        if transaction.events.newest > self._newest:
-            self._newest = transaction.events.newest
+        self._newest = max(self._newest, transaction.events.newest)
+        if self._commits.note(self._newest, transaction.touched):
             self._news.publish()
         return result
 
@@ -128,6 +137,14 @@ class PatientStore:
         """As the store's."""
         async for newest in self._store.changes():
             yield newest
+
+    def touched(self, commit: int) -> ports.Touched | None:
+        """As the store's."""
+        return self._store.touched(commit)
+
+    def commit_before(self, sequence: int) -> int | None:
+        """As the store's."""
+        return self._store.commit_before(sequence)
 
 
 class _News:

@@ -87,6 +87,8 @@ class SqlTable(Generic[Row]):
         self._made = _STATEMENTS[kind.table.name]
         self.newest = 0
         """The highest number that the store gave in this transaction."""
+        self.touched: set[str] = set()
+        """The ids of the rows that were put or deleted in this transaction; of events, their nouns."""
 
     def get(self, id: str) -> Row | None:
         """The row of this id."""
@@ -127,6 +129,7 @@ class SqlTable(Generic[Row]):
         values = codec.store(row, self._kind.columns)
         if (values["tenant"], values["cluster"]) != (self._scope.tenant, self._scope.cluster):
             raise ValueError(f"a row of {values['tenant']}/{values['cluster']} does not belong into this store's scope")
+        self.touched.add(values["noun" if self._kind.key == "sequence" else "id"])
         try:
             return self._number(row, values) if self._kind.key != "id" else self._upsert(row, values)
         except sa.exc.IntegrityError as error:
@@ -136,6 +139,7 @@ class SqlTable(Generic[Row]):
         """Remove the row, if it is there."""
         key = self._key(id)
         if key is not None:
+            self.touched.add(id)
             self._connection.execute(self._made.delete, self._its(key))
 
     def _key(self, id: str) -> str | int | None:
@@ -214,8 +218,11 @@ class SqlTransaction:
     """Implements `ports.Transaction`: the tables, on one connection."""
 
     def __init__(self, connection: sa.Connection, scope: records.Scope, memory: Memory) -> None:
+        self._tables: dict[str, SqlTable[Any]] = {}
+
         def table(kind: schema.Kind) -> SqlTable[Any]:
-            return SqlTable(connection, kind, scope, memory=memory)
+            made = self._tables[kind.table.name] = SqlTable(connection, kind, scope, memory=memory)
+            return made
 
         self.queues: SqlTable[records.QueueRow] = table(schema.QUEUES)
         self.workloads: SqlTable[records.WorkloadRow] = table(schema.WORKLOADS)
@@ -229,3 +236,8 @@ class SqlTransaction:
         self.devices: SqlTable[records.DeviceRow] = table(schema.DEVICES)
         self.credentials: SqlTable[records.CredentialRow] = table(schema.CREDENTIALS)
         self.facts: SqlTable[records.FactRow] = table(schema.FACTS)
+
+    @property
+    def touched(self) -> dict[str, set[str]]:
+        """By table, the ids of the rows that were put or deleted."""
+        return {name: table.touched for name, table in self._tables.items()}

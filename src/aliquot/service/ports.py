@@ -111,6 +111,22 @@ class Transaction(Protocol):
     def facts(self) -> Table[FactRow]: ...
 
 
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """What some commits wrote. `commit` counts them in this process; `sequence` is that of the newest event then.
+
+    `rows`: by table, the ids of the rows that were put or deleted; of events, their nouns.
+    """
+
+    commit: int
+    sequence: int
+    rows: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+    def of(self, table: str) -> frozenset[str]:
+        """The ids of one table."""
+        return self.rows.get(table, frozenset())
+
+
 class Store(Protocol):
     """The database. Work is a plain function: no network call fits inside a transaction."""
 
@@ -121,8 +137,14 @@ class Store(Protocol):
         """Run `work`, one writer at a time; commit when it returns, undo when it raises."""
 
     async def changes(self) -> AsyncIterator[int]:
-        """Yields the newest event sequence whenever it may have grown (in this process); for streams."""
+        """Yields the newest event sequence whenever something was written (in this process); for streams."""
         yield 0  # pragma: no cover - the shape of an async generator
+
+    def touched(self, commit: int) -> Touched | None:
+        """What was written after a commit, in this process; None: it was too long ago."""
+
+    def commit_before(self, sequence: int) -> int | None:
+        """A commit after which is everything that was written since this event was; None: nobody knows any more."""
 
 
 class Clock(Protocol):

@@ -63,13 +63,16 @@ class Held:
     workloads: Mapping[str, records.WorkloadRow] = field(default_factory=dict)
 
 
-def places(nodes: Sequence[Node], remembered: Sequence[records.DeviceRow]) -> dict[str, Place]:
-    """Every device by id, with its node."""
-    found = {
-        row.id: Place(row.node, Device(row.id, row.index, row.model, row.memory_mib, row.is_simulated))
-        for row in remembered
-    }
-    return found | {device.id: Place(node.id, device) for node in nodes for device in node.devices}
+def places(tx: ports.Transaction, nodes: Sequence[Node], pods: Sequence[records.PodRow]) -> dict[str, Place]:
+    """The devices of these pods by id, with their nodes. No others: there may be a hundred thousand."""
+    known = {node.id: node for node in nodes} if pods else {}
+    found: dict[str, Place] = {}
+    for pod in pods:
+        for share in pod.shares:
+            if share.device not in found:
+                place = _place(tx, known.get(pod.node), share.device)
+                found |= {} if place is None else {share.device: place}
+    return found
 
 
 def workload(row: records.WorkloadRow, pods: Sequence[records.PodRow], book: Book) -> shapes.WorkloadView:
@@ -193,19 +196,29 @@ def weakest(found: Sequence[Guarantee]) -> Guarantee | None:
 
 
 def read_book(
-    tx: ports.Transaction, nodes: Sequence[Node], *, now: datetime, host: str = "127.0.0.1", data_directory: str = ""
+    tx: ports.Transaction, nodes: Sequence[Node], *, now: datetime, pods: Sequence[records.PodRow] = ()
 ) -> Book:
-    """The book of this transaction."""
+    """The book of this transaction, for these pods and the workloads that they are of."""
     queues = {row.id: row for row in tx.queues.find()}
     return Book(
         queues=queues,
         names={id: row.name for id, row in queues.items()},
-        places=places(nodes, tx.devices.find()),
+        places=places(tx, nodes, pods),
         now=now,
         last=waits.read(tx),
-        host=host,
-        data_directory=data_directory,
     )
+
+
+def _place(tx: ports.Transaction, node: Node | None, id: str) -> Place | None:
+    """Where a device is; one that is gone is where it was."""
+    if node is not None:
+        for device in node.devices:
+            if device.id == id:
+                return Place(node.id, device)
+    row = tx.devices.get(id)
+    if row is None:
+        return None
+    return Place(row.node, Device(row.id, row.index, row.model, row.memory_mib, row.is_simulated))
 
 
 def _workload(row: records.WorkloadRow, pods: Sequence[records.PodRow], book: Book) -> dict[str, object]:

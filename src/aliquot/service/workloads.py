@@ -109,7 +109,7 @@ class Workloads:
             pods: dict[str, list[records.PodRow]] = {row.id: [] for row in rows}
             for pod in tx.pods.find(ports.Where("workload", "in", list(pods)), ports.Where("phase", "in", views.OPEN)):
                 pods[pod.workload].append(pod)
-            book = self._book(tx, nodes)
+            book = self._book(tx, nodes, [pod for found in pods.values() for pod in found])
             items = [views.workload(row, pods[row.id], book) for row in rows]
             return base.Page(items=items, total=part.total, next=part.next)
 
@@ -269,11 +269,12 @@ class Workloads:
         return await self._store.read(lambda tx: self._show(tx, row, nodes))
 
     def _show(self, tx: ports.Transaction, row: records.WorkloadRow, nodes: Sequence[Node]) -> shapes.WorkloadDetail:
-        return views.detail(row, tx.pods.find(workload=row.id), self._book(tx, nodes))
+        pods = tx.pods.find(workload=row.id)
+        return views.detail(row, pods, self._book(tx, nodes, pods))
 
-    def _book(self, tx: ports.Transaction, nodes: Sequence[Node]) -> views.Book:
-        config = self._config
-        return views.read_book(tx, nodes, now=self._clock.now(), host=config.host, data_directory=config.data_directory)
+    def _book(self, tx: ports.Transaction, nodes: Sequence[Node], pods: Sequence[records.PodRow]) -> views.Book:
+        book = views.read_book(tx, nodes, now=self._clock.now(), pods=pods)
+        return replace(book, host=self._config.host, data_directory=self._config.data_directory)
 
 
 def _check_key(key: str | None) -> None:
