@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from aliquot.core.model import Affinity, Place, Promise
+from aliquot.core.model import Affinity, Node, Place, Promise, Spread
 from aliquot.core.plan import Code, Rule
 from tests.builders import NOW, asking, job, mib, node, queue, releasing, running, shares, snapshot
 from tests.core.outcomes import GRACE, code_of, evicted, nominated, plan
@@ -75,3 +75,74 @@ def test_who_is_drawn_to_a_kept_promise_starts_beside_it_in_the_same_cycle() -> 
     made = plan(snapshot(host, queue(), near, pair, promise))
 
     assert sorted(one.workload for one in made.binds) == ["near", "pair", "pair"]
+
+
+def _host(id: str, devices: int) -> Node:
+    return replace(node(id, devices), labels={"host": id})
+
+
+NEAR_A = (Affinity((("app", "a"),), "host"),)
+
+
+def test_nobody_is_evicted_so_that_another_of_its_group_is_the_first_and_may_go_anywhere() -> None:
+    there = asking(running(job("there", gpu=None, cpu="1", priority=10), "node-1"), labels=(("app", "a"),))
+    drawn = asking(job("drawn", priority=100), labels=(("app", "a"),), affinity=NEAR_A)
+
+    made = plan(snapshot(_host("node-1", 0), _host("node-2", 1), queue(), there, drawn))
+
+    assert evicted(made) == []
+    assert code_of(made, "drawn") is Code.AFFINITY
+
+
+def test_who_is_promised_room_beside_one_who_starts_later_in_the_cycle_starts_with_it() -> None:
+    first = asking(job("first", gpu="1", priority=100), affinity=NEAR_A)
+    other = asking(job("other", gpu="1"), labels=(("app", "a"),))
+    promises = tuple(
+        Promise(one.id, (Place(f"{one.id}-0", "node-1", shares(one.pods[0].request.gpu, "node-1", str(at))),), NOW,
+                NOW + GRACE, NOW + 2 * GRACE)
+        for at, one in enumerate((other, first))
+    )  # fmt: skip
+
+    made = plan(snapshot(_host("node-1", 2), queue(), first, other, *promises))
+
+    assert sorted(one.workload for one in made.binds) == ["first", "other"]
+
+
+def test_a_promise_is_dropped_when_those_who_start_keep_its_workload_away() -> None:
+    even = asking(job("even", gpu="1"), spread=(Spread((("app", "a"),), "host"),))
+    place = Place("even-0", "node-1", shares(even.pods[0].request.gpu, "node-1", "0"))
+    promise = Promise("even", (place,), NOW, NOW + GRACE, NOW + 2 * GRACE)
+    crowd = asking(job("crowd", gpu=None, pods=2, cpu="1", priority=100), labels=(("app", "a"),))
+    crowd = replace(
+        crowd, pods=tuple(replace(pod, request=replace(pod.request, nodes=("node-1",))) for pod in crowd.pods)
+    )
+
+    made = plan(snapshot(_host("node-1", 1), _host("node-2", 0), queue(), crowd, even, promise))
+
+    assert nominated(made) == []
+    assert code_of(made, "even") is Code.AFFINITY
+
+
+def test_of_a_promised_gang_a_part_starts_where_it_fits_while_another_waits() -> None:
+    crew = job("crew", gpu="0.5", pods=2, min_pods=1)
+    drawn = replace(crew.pods[1], request=replace(crew.pods[1].request, gpu=None, affinity=NEAR_A))
+    crew = replace(crew, pods=(crew.pods[0], drawn))
+    promise = Promise("crew", (Place("crew-1", "node-1", ()),), NOW, NOW + GRACE, NOW + 2 * GRACE)
+    ending = asking(releasing(job("ending", gpu="1"), "node-1:0"), labels=(("app", "a"),))
+
+    made = plan(snapshot(_host("node-1", 2), queue(), ending, crew, promise))
+
+    assert [one.place.pod for one in made.binds] == ["crew-0"]
+
+
+def test_a_promise_beside_others_is_kept_while_its_room_is_being_freed() -> None:
+    there = asking(running(job("there", gpu=None, cpu="1"), "node-1"), labels=(("app", "a"),))
+    drawn = asking(job("drawn", gpu="1"), affinity=NEAR_A)
+    place = Place("drawn-0", "node-1", shares(drawn.pods[0].request.gpu, "node-1", "0"))
+    promise = Promise("drawn", (place,), NOW, NOW + GRACE, NOW + 2 * GRACE, waits_for=("ending-0",))
+    ending = releasing(job("ending", gpu="1"), "node-1:0")
+    early = job("early", gpu=None, cpu="1")
+
+    made = plan(snapshot(_host("node-1", 1), queue(), there, ending, drawn, early, promise))
+
+    assert [one.workload for one in made.nominates] == ["drawn"]

@@ -394,7 +394,7 @@ def test_a_gang_of_which_this_cycle_ended_a_part_gives_what_is_left_of_it() -> N
 
 
 def test_a_gang_gives_its_optional_group_before_the_core_though_that_is_smaller() -> None:
-    crew = low("crew", "node-1", "node-1", "node-1", gpu=None, cpu="1")
+    crew = running(job("crew", "a", None, pods=3, priority=10, cpu="1"), "node-1", "node-1", "node-1")
     groups = (Group("leader", 1), Group("pair", 2))
     pods = tuple(replace(pod, group=group) for pod, group in zip(crew.pods, ("leader", "pair", "pair"), strict=True))
     crew = replace(crew, pods=pods, gang=Group("", 1, groups), min_pods=1)

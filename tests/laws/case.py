@@ -1,7 +1,7 @@
 """One cycle with all that the laws need: the world, the plan, who holds what before and after, and how to say what is
 wrong."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import combinations, product
 
@@ -22,6 +22,9 @@ class LawBroken(AssertionError):
 
 Stage = tuple[Workload, list[Evict], list[Hold]]
 """Who had pods evicted for it, these, and what counted as held just before."""
+
+MOST_ORDERED = 3
+"""Of so many workloads that were promised room, every order is thought of."""
 
 
 class Case:
@@ -119,13 +122,14 @@ class Case:
         base = [*self.running, *self.stuck, *(hold for hold in self.bound if hold.pod.id not in served)]
         base += [hold for hold in self.promised if hold.workload.id in kept]
         new = [hold for hold in self.promised if hold.workload.id in fresh and hold.pod.id not in self.evicted]
+        sets_of_new = _subsets(new)
         gone = [one.pod for one in self.plan.evicts if one.rule in state.FOR_NO_ONE]
         parts = max((len(self.parts_for(one.id)) for one, _ in self.takers()[:-1]), default=1)
         taken_at = range(len(takers) + 1) if lost else (0,)
-        for taken, has_new, is_gone, part in product(taken_at, (False, True), (True, False), range(parts)):
-            if (has_new and not new) or (not is_gone and not gone):
+        for taken, promised, is_gone, part in product(taken_at, sets_of_new, (True, False), range(parts)):
+            if not is_gone and not gone:
                 continue
-            start = [hold for hold in base + (new if has_new else []) if not is_gone or hold.pod.id not in gone]
+            start = [hold for hold in base + promised if not is_gone or hold.pod.id not in gone]
             yield [
                 (taker, evicts, holds + (lost if index < taken else []))
                 for index, (taker, evicts, holds) in enumerate(self._walk(start, part))
@@ -144,3 +148,12 @@ class Case:
             holds = [hold for hold in holds if hold.pod.id not in gone] + room_for
             holds += [moved[one.pod] for one in evicts if one.pod in moved]
         return stages
+
+
+def _subsets(holds: Sequence[Hold]) -> list[list[Hold]]:
+    """What of these may have been promised by then: any workloads of a few, else none or all."""
+    ids = sorted({hold.workload.id for hold in holds})
+    if len(ids) > MOST_ORDERED:
+        return [[], list(holds)]
+    chosen = [set(some) for size in range(len(ids) + 1) for some in combinations(ids, size)]
+    return [[hold for hold in holds if hold.workload.id in some] for some in chosen]

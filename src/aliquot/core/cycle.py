@@ -147,7 +147,9 @@ class Cycle:
 
     @property
     def is_social(self) -> bool:
-        """Whether it matters to someone who waits what other pods are where."""
+        """Whether it matters to someone who waits, or is promised room, what other pods are where."""
+        if any(request.is_social for kept in self.promises.values() for request in kept.ask.requests):
+            return True
         if not any(request.is_social for ask in self.firsts() for request in ask.requests):
             return False
         return any(request.is_social for ask in self.waiting.values() for request in ask.requests)

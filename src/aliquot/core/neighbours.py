@@ -63,10 +63,11 @@ class _Tally:
 
 
 class Neighbours:
-    """How many pods of each kind are on which node."""
+    """How many pods of each kind are on which node: now or, with `now`, when those that were told to end are gone."""
 
-    def __init__(self, nodes: Sequence[Node]) -> None:
+    def __init__(self, nodes: Sequence[Node], *, now: "Neighbours | None" = None) -> None:
         self._nodes = {node.id: node for node in nodes}
+        self._now = now
         self._pods: dict[str, Counter[PodRequest]] = {}
         self._tallies: dict[tuple[_Rule, _Choice], _Tally] = {}
         self._keepers: dict[_Rule, _Tally] = {}
@@ -113,9 +114,14 @@ class Neighbours:
             return False
         if self._count(node, term, request):
             return True
-        # The first of a group that is drawn to itself may go anywhere.
+        # The first of a group that is drawn to itself may go anywhere. While others of it are still ending it is not
+        # the first: it must not evict them in order to be it.
         rule = _Rule(request.namespace, term.labels, term.topology_key)
-        return not self._tally(rule, _ANY).total and rule.means(request.namespace, request.labels)
+        return rule.means(request.namespace, request.labels) and not self._has_any(rule)
+
+    def _has_any(self, rule: _Rule) -> bool:
+        """Whether a pod that the rule means is anywhere, if only for now."""
+        return bool(self._tally(rule, _ANY).total) or (self._now is not None and self._now._has_any(rule))
 
     def _is_kept_away(self, node: Node, request: PodRequest) -> bool:
         return any(

@@ -38,7 +38,7 @@ def honour(cycle: Cycle) -> None:
 
 def redeem(cycle: Cycle, ask: Ask) -> bool:
     """Bind a promised workload at its places, or anywhere it fits; else its promise goes on. Of a gang that is at its
-    minimum without them the pods are bound one by one, as their places become free."""
+    minimum without them the pods are bound one by one, as they fit."""
     kept = cycle.promises.pop(ask.id)
     for holding in kept.holdings:
         cycle.world.unpromise(holding)
@@ -58,6 +58,31 @@ def redeem(cycle: Cycle, ask: Ask) -> bool:
         cycle.promises[ask.id] = kept
     cycle.advance(ask)
     return bool(done)
+
+
+def redeem_drawn(cycle: Cycle) -> None:
+    """Redeem what was promised to those who are drawn to others, or kept apart: these may have started since. A promise
+    is dropped if those who have started keep its workload away from its places."""
+    barred = cycle.barred.keys() | cycle.losers
+    for kept in sorted(cycle.promises.values(), key=lambda one: one.ask.id):
+        id = kept.ask.id
+        if not any(request.is_social for request in kept.ask.requests):
+            continue
+        if (id not in cycle.world.waiting or id in barred or not redeem(cycle, kept.ask)) and not _stands(cycle, kept):
+            del cycle.promises[id]
+            cycle.standing.pop(id, None)
+            cycle.advance(kept.ask)
+
+
+def _stands(cycle: Cycle, kept: Kept) -> bool:
+    """Whether its places can still be had; they are given back if not."""
+    for holding in kept.holdings:
+        cycle.world.unpromise(holding)
+    mark = cycle.world.mark()
+    if _stand(cycle, kept.ask, kept.holdings):
+        return True
+    cycle.world.rollback(mark)
+    return False
 
 
 def make(cycle: Cycle, ask: Ask, holdings: Sequence[Holding], *, evicted: Sequence[Holding]) -> None:
@@ -235,7 +260,7 @@ def _bind_part(cycle: Cycle, kept: Kept, part: Sequence[Holding], rest: Sequence
     ask = cycle.world.make_ask(workload, kept.ask.pool, tuple(one.pod for one in part), is_core=is_core)
     for one in rest:  # The rest of the promise keeps its room meanwhile.
         cycle.world.promise(one)
-    found = cycle.placer.stay(ask, [one.place for one in part], "now")
+    found = cycle.placer.stay(ask, [one.place for one in part], "now") or cycle.placer.place(ask, "now")
     for one in rest:
         cycle.world.unpromise(one)
     if found is not None:

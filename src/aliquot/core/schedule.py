@@ -75,6 +75,7 @@ def allocate(cycle: Cycle) -> None:
         if not cycle.is_social:
             return
         cycle.world.growth += 1  # Who is drawn to others may find a place near those who have just started.
+        promises.redeem_drawn(cycle)
 
 
 def consolidate(cycle: Cycle) -> None:

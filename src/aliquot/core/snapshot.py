@@ -397,7 +397,8 @@ class World:
             self.devices.update({room.device.id: room for room in node.devices})
         domains = topology.Domains.of(self.snapshot.topologies, [node.labels for node in members])
         self.pools[name] = Pool(name, nodes, touched, accounts, domains)
-        self._neighbours[name] = (Neighbours(members), Neighbours(members))
+        now = Neighbours(members)
+        self._neighbours[name] = (now, Neighbours(members, now=now))
 
     def _add(self, workload: Workload) -> None:
         entry = Entry(workload, workload.pool)
