@@ -4,7 +4,7 @@ import pytest
 
 from aliquot.db import commits
 from aliquot.db import store as db
-from aliquot.service import records
+from aliquot.service import ports, records
 from tests import builders
 
 DEPARTMENT = records.QueueRow("d", "d", builders.NOW)
@@ -26,7 +26,8 @@ def test_what_was_written_after_a_commit_is_told_once(after: int, expected: set[
     found = noted(11, 11, 12).after(after)
 
     assert found is not None
-    assert (found.of("workloads"), found.commit, found.sequence) == (expected, 3, 12)
+    assert found.of("workloads") == expected
+    assert (found.commit, found.sequence) == (3, 12)
 
 
 @pytest.mark.parametrize("commit", [-1, 4])
@@ -64,7 +65,12 @@ async def test_the_store_notes_what_is_put_and_deleted_by_table_and_the_nouns_of
     try:
         await store.write(lambda tx: tx.queues.put(DEPARTMENT))
         event = records.EventRow(builders.NOW, "department", "d", "d", "created", "was created")
-        await store.write(lambda tx: (tx.events.put(event), tx.queues.delete("d")))
+
+        def delete(tx: ports.Transaction) -> None:
+            tx.queues.delete("d")
+            tx.events.put(event)
+
+        await store.write(delete)
 
         found = store.touched(0)
         assert found is not None
@@ -81,15 +87,16 @@ async def test_the_store_notes_what_is_put_and_deleted_by_table_and_the_nouns_of
 async def test_a_write_that_is_undone_is_not_noted() -> None:
     store = db.open_store(":memory:")
     try:
+
+        def fail(tx: ports.Transaction) -> None:
+            tx.queues.put(DEPARTMENT)
+            raise ValueError("not now")
+
         with pytest.raises(ValueError, match="not now"):
-            await store.write(lambda tx: (tx.queues.put(DEPARTMENT), _raise()))
+            await store.write(fail)
 
         found = store.touched(0)
         assert found is not None
         assert found.rows == {}
     finally:
         store.close()
-
-
-def _raise() -> None:
-    raise ValueError("not now")

@@ -17,6 +17,7 @@ from aliquot.local import bookkeeping, launch
 from aliquot.service import (
     access,
     audit,
+    changes,
     departments,
     events,
     ledger,
@@ -30,6 +31,7 @@ from aliquot.service import (
     queues,
     receipts,
     records,
+    server,
     terminals,
     usage,
     workloads,
@@ -202,8 +204,10 @@ class World:
         self.cluster = PretendCluster(store.patient, clock, self.machines)
         self.planner = loop.Planner(workloads.Config().policy)
         config = workloads.Config(data_directory="/data")
+        facts = server.ServerFacts("1", "http://127.0.0.1", 1, "/data", "me", clock.now())
         self.access = access.Access(store, clock, ids)
         self.audit = audit.Audit(store)
+        self.changes = changes.Changes(store, self.cluster, clock=clock, facts=facts)
         self.departments = departments.Departments(store, self.cluster, clock=clock, ids=ids)
         self.events = events.Events(store)
         self.ledger = ledger.Ledger(store)

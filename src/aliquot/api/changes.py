@@ -39,4 +39,5 @@ async def stream_changes(
     The id of each is its sequence.
     """
     async for one in streams.until(closing, followed):
-        yield streams.event(one, id=str(one.sequence), kind=type(one).__name__.lower())  # type: ignore[misc]  # FastAPI unwraps it
+        told = sse.ServerSentEvent(raw_data=one.text, id=str(one.sequence), event=one.kind)
+        yield told  # type: ignore[misc]  # FastAPI unwraps it: its data is one of these shapes

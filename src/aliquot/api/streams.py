@@ -23,9 +23,9 @@ LastEventId = Annotated[
 END = sse.ServerSentEvent(event="end", raw_data="null")
 
 
-def event(shape: base.Shape, *, id: str, kind: str | None = None) -> sse.ServerSentEvent:
-    """One shape as an event; `kind` is its name, if it has one."""
-    return sse.ServerSentEvent(raw_data=shape.model_dump_json(by_alias=True), id=id, event=kind)
+def event(shape: base.Shape, *, id: str) -> sse.ServerSentEvent:
+    """One shape as an event."""
+    return sse.ServerSentEvent(raw_data=shape.model_dump_json(by_alias=True), id=id)
 
 
 def sequence_of(last: str | None, after: int | None) -> int | None:

@@ -40,6 +40,11 @@ class Commits:
                 self._ids -= _size(self._forgotten)
         return True
 
+    def newest(self) -> ports.Touched:
+        """The last commit, without what it wrote."""
+        with self._lock:
+            return ports.Touched(self._last.commit, self._last.sequence)
+
     def after(self, commit: int) -> ports.Touched | None:
         """All that was written after a commit, as one; None if some of it is forgotten."""
         with self._lock:

@@ -67,6 +67,10 @@ class SqlStore:
         """The same store for the cluster: what has happened must be written, however many are waiting."""
         return PatientStore(self)
 
+    def newest(self) -> ports.Touched:
+        """The last commit, without what it wrote."""
+        return self._commits.newest()
+
     def touched(self, commit: int) -> ports.Touched | None:
         """What was written after a commit of this process; None: it was too long ago."""
         return self._commits.after(commit)
@@ -137,6 +141,10 @@ class PatientStore:
         """As the store's."""
         async for newest in self._store.changes():
             yield newest
+
+    def newest(self) -> ports.Touched:
+        """As the store's."""
+        return self._store.newest()
 
     def touched(self, commit: int) -> ports.Touched | None:
         """As the store's."""

@@ -4,7 +4,7 @@ Promises: a broken unique rule is a Conflict that names the field; a row of anot
 not changed since it was read last is the same object, and costs next to nothing to read again.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
@@ -219,6 +219,7 @@ class SqlTransaction:
 
     def __init__(self, connection: sa.Connection, scope: records.Scope, memory: Memory) -> None:
         self._tables: dict[str, SqlTable[Any]] = {}
+        self._touched: dict[str, set[str]] = {}
 
         def table(kind: schema.Kind) -> SqlTable[Any]:
             made = self._tables[kind.table.name] = SqlTable(connection, kind, scope, memory=memory)
@@ -240,4 +241,8 @@ class SqlTransaction:
     @property
     def touched(self) -> dict[str, set[str]]:
         """By table, the ids of the rows that were put or deleted."""
-        return {name: table.touched for name, table in self._tables.items()}
+        return {name: table.touched for name, table in self._tables.items()} | self._touched
+
+    def touch(self, table: str, ids: Iterable[str]) -> None:
+        """Tell who keeps copies that something of these changed that is in no row of its own."""
+        self._touched.setdefault(table, set()).update(ids)

@@ -3,7 +3,7 @@
 `Store` is kept by `db`; `Cluster` by `local` and `sim` (and later `kube`); `Clock` and `Ids` by `app` and `sim`.
 """
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Literal, Protocol, TypeVar
@@ -110,6 +110,9 @@ class Transaction(Protocol):
     @property
     def facts(self) -> Table[FactRow]: ...
 
+    def touch(self, table: str, ids: Iterable[str]) -> None:
+        """Tell who keeps copies that something of these changed that is in no row of its own (`Touched.rows`)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Touched:
@@ -139,6 +142,9 @@ class Store(Protocol):
     async def changes(self) -> AsyncIterator[int]:
         """Yields the newest event sequence whenever something was written (in this process); for streams."""
         yield 0  # pragma: no cover - the shape of an async generator
+
+    def newest(self) -> Touched:
+        """The last commit, without what it wrote."""
 
     def touched(self, commit: int) -> Touched | None:
         """What was written after a commit, in this process; None: it was too long ago."""

@@ -13,6 +13,8 @@ from aliquot.core import plan
 from aliquot.service import ports, records
 
 FACT = "waits"
+CHANGED, REWORDED = "waits", "waits-words"
+"""What is touched (`ports.Touched`) when a workload waits for another reason, or for the same one in other words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,25 @@ def write(tx: ports.Transaction, waits: Sequence[plan.Wait]) -> None:
     before = tx.facts.get(FACT)
     if before is None or before.value != text:
         tx.facts.put(records.FactRow(FACT, text))
+        _tell(tx, Waits() if before is None else _read(before.value), list(numbers), places=places)
+
+
+def _tell(tx: ports.Transaction, before: Waits, texts: Sequence[str], *, places: Mapping[str, tuple[int, int]]) -> None:
+    """Touch those who wait for another reason now, and those for whom only its words are others. A position alone is
+    not told: each that starts moves all that are behind it."""
+    old = {_text_of(reason): number for number, reason in enumerate(before.reasons)}
+    same = [old.get(text) for text in texts]
+    codes = [json.loads(text)[0] for text in texts]
+    changed: list[str] = []
+    reworded: list[str] = []
+    for workload, (number, _) in places.items():
+        was = before.places.get(workload)
+        if was is None or before.reasons[was[0]].code != codes[number]:
+            changed.append(workload)
+        elif was[0] != same[number]:
+            reworded.append(workload)
+    tx.touch(CHANGED, changed)
+    tx.touch(REWORDED, reworded)
 
 
 def read(tx: ports.Transaction) -> Waits:
@@ -60,6 +81,11 @@ def read(tx: ports.Transaction) -> Waits:
 def _text(reason: plan.Reason) -> str:
     blockers = [(blocker.workload, blocker.description) for blocker in reason.blockers]
     return json.dumps([reason.code, reason.message, dict(reason.numbers), blockers])
+
+
+def _text_of(reason: records.StoredReason) -> str:
+    """The same text, of one that was read."""
+    return json.dumps([reason.code, reason.message, dict(reason.numbers), reason.blockers])
 
 
 @functools.lru_cache(maxsize=2)  # Most lists are asked for more than once between two cycles.
