@@ -1,7 +1,8 @@
 """The OpenAPI document: what FastAPI knows of the routes, with what it gets wrong put right.
 
-Promises: the document says that every error is a problem, names a security scheme where one is needed, and depends on
-nothing but the routes, so that its snapshot in the repository changes only with them.
+Promises: the document says that every error is a problem, that an answer has all its fields, names a security scheme
+where one is needed, and depends on nothing but the routes, so that its snapshot in the repository changes only with
+them.
 """
 
 from collections.abc import Iterator
@@ -40,8 +41,36 @@ def describe(app: fastapi.FastAPI) -> dict[str, Any]:  # Any: a JSON document
     for operation in operations(document):
         operation["responses"].pop("422", None)
         operation["responses"]["default"] = {"description": "A problem (RFC 9457).", "content": content}
+    _require_answers(document)
     document["components"]["schemas"] = dict(sorted(schemas.items()))
     return document
+
+
+def _require_answers(document: dict[str, Any]) -> None:  # Any: a JSON document
+    """What the server alone writes has every field, those with a default too: a client need not ask whether."""
+    schemas = document["components"]["schemas"]
+    asked: set[str] = set()
+    left = [name for one in operations(document) for name in _named(one.get("requestBody", {}))]
+    while left:
+        name = left.pop()
+        if name not in asked:
+            asked.add(name)
+            left += _named(schemas[name])
+    for name, schema in schemas.items():
+        if name not in asked and "properties" in schema:
+            schema["required"] = list(schema["properties"])
+
+
+def _named(part: object) -> Iterator[str]:
+    """The schemas to which a part of the document refers."""
+    if isinstance(part, dict):
+        if isinstance(part.get("$ref"), str):
+            yield part["$ref"].rpartition("/")[2]
+        for value in part.values():
+            yield from _named(value)
+    elif isinstance(part, list):
+        for value in part:
+            yield from _named(value)
 
 
 def operations(document: dict[str, Any]) -> Iterator[dict[str, Any]]:  # Any: a JSON document
