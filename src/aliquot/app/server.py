@@ -100,6 +100,7 @@ class _Server:
         self._clock = clock.RealClock()
         self._ids = clock.RandomIds()
         self._started = self._clock.now()
+        self._pulse = loop.Pulse()
         self._lock_inode = folders.lock.stat().st_ino
         self._machine: cluster.LocalCluster | None = None
         self._here: asyncio.AbstractEventLoop | None = None
@@ -135,7 +136,7 @@ class _Server:
             token = _token(self._folders.token, self._ids)
             await built.access.ensure_token(token)
             await machine.snapshot()
-            await stack.enter_async_context(_looping(machine, self._policy(), self._clock))
+            await stack.enter_async_context(_looping(machine, self._policy(), self._clock, pulse=self._pulse))
             code, _ = await built.access.open_link(access.LOOP)
             ready = Ready(
                 self._url,
@@ -281,13 +282,15 @@ class _Uvicorn(uvicorn.Server):
 
 
 @contextlib.asynccontextmanager
-async def _looping(machine: cluster.LocalCluster, policy: Policy, times: clock.RealClock) -> AsyncIterator[None]:
+async def _looping(
+    machine: cluster.LocalCluster, policy: Policy, times: clock.RealClock, *, pulse: loop.Pulse
+) -> AsyncIterator[None]:
     """The scheduler turns while this is open."""
 
     def on_fault(fault: Exception) -> None:
         log.error("a cycle failed; the next one starts from what is stored", why=str(fault), exc_info=fault)
 
-    listeners = loop.Listeners(on_fault=on_fault)
+    listeners = pulse.listeners(on_fault)
     turning = asyncio.create_task(loop.run(machine, loop.Planner(policy), times, listeners=listeners))
     try:
         yield

@@ -20,10 +20,33 @@ AFTER_FAULT = timedelta(seconds=1)
 
 @dataclass(frozen=True, slots=True)
 class Listeners:
-    """Who hears of a plan that was applied, and of a fault that ended a cycle."""
+    """Who hears of a plan that was applied, of when each cycle began and how long it took, and of a fault that ended
+    one."""
 
     on_plan: Callable[[Plan], None] = field(default=lambda plan: None)
     on_fault: Callable[[Exception], None] = field(default=lambda fault: None)
+    on_cycle: Callable[[datetime, timedelta], None] = field(default=lambda began, took: None)
+
+
+class Pulse:
+    """How the last cycle went, for whoever asks; `listeners` tell it."""
+
+    def __init__(self) -> None:
+        self.began: datetime | None = None
+        self.took = timedelta(0)
+        self.fault: str | None = None
+
+    def listeners(self, on_fault: Callable[[Exception], None]) -> Listeners:
+        """Listeners that keep this, too."""
+
+        def failed(fault: Exception) -> None:
+            self.fault = str(fault) or type(fault).__name__
+            on_fault(fault)
+
+        return Listeners(on_fault=failed, on_cycle=self._turned)
+
+    def _turned(self, began: datetime, took: timedelta) -> None:
+        self.began, self.took, self.fault = began, took, None
 
 
 class Planner:
@@ -57,8 +80,10 @@ async def run_cycle(cluster: Cluster, planner: Planner, clock: Clock) -> Plan:
 async def run(cluster: Cluster, planner: Planner, clock: Clock, *, listeners: Listeners) -> None:
     """Cycle until cancelled. A cycle that fails is told of, and the next one starts from what is stored."""
     while True:
+        began = clock.now()
         try:
             listeners.on_plan(await run_cycle(cluster, planner, clock))
+            listeners.on_cycle(began, clock.now() - began)
         except Exception as fault:  # noqa: BLE001 - whatever it is, the jobs that run must not lose their scheduler
             listeners.on_fault(fault)
             await clock.sleep(AFTER_FAULT)
