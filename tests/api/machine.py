@@ -28,6 +28,8 @@ from aliquot.service import (
     events,
     ledger,
     logs,
+    loop,
+    mirror,
     nodes,
     overview,
     ports,
@@ -42,6 +44,7 @@ from aliquot.service import (
     terminals,
     timelines,
     usage,
+    watch,
     workloads,
 )
 from aliquot.sim import clock as sim_clock
@@ -237,6 +240,8 @@ def wire_up(
     """All services over one store, simulated nodes and pods in memory."""
     times, ids = clock.RealClock(), clock.RandomIds()
     machine = cluster.SimCluster(sim_clock.VirtualClock(builders.NOW), nodes=offered)
+    seen = mirror.Mirror(store)
+    watching = watch.Watch(store, machine, seen, clock=times)
     facts = facts or server.ServerFacts(
         version="1", url="http://127.0.0.1", pid=1, data_directory="data", user="me", started=times.now()
     )
@@ -245,12 +250,12 @@ def wire_up(
         audit=audit.Audit(store),
         changes=changes.Changes(store, machine, clock=times, facts=facts),
         departments=departments.Departments(store, machine, clock=times, ids=ids),
-        device_map=device_map.DeviceMap(store, machine, clock=times),
+        device_map=device_map.DeviceMap(seen, machine, clock=times),
         events=events.Events(store),
         ledger=ledger.Ledger(store),
         logs=logs.Logs(store, pods, clock=times),
         nodes=nodes.Nodes(store, machine, clock=times, ids=ids),
-        overview=overview.Overview(store, machine, clock=times, facts=facts),
+        overview=overview.Overview(seen, machine, watching, clock=times, facts=facts, pulse=loop.Pulse()),
         previews=previews.Previews(store, machine, clock=times, policy=workloads.Config().policy),
         projects=projects.Projects(store, machine, clock=times, ids=ids),
         queue=queue.Queue(store, machine, clock=times),

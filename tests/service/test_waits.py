@@ -9,6 +9,7 @@ from aliquot.core.plan import Blocker, Code, Reason, Wait
 from aliquot.db import store as db
 from aliquot.service import ports, waits
 from aliquot.service.records import StoredReason
+from tests import builders
 from tests.service import world as worlds
 
 pytestmark = pytest.mark.anyio
@@ -29,7 +30,7 @@ async def test_reasons_come_back_as_the_plan_gave_them_each_with_its_position(st
     other = Reason(Code.POOL_EMPTY, "nothing is there", {"pool": "default"})
     said = [Wait("a", FULL, 1), Wait("b", FULL, 2), Wait("c", equal, 3), Wait("d", other, 4)]
 
-    await store.write(lambda tx: waits.write(tx, said))
+    await store.write(lambda tx: waits.write(tx, said, builders.NOW))
     kept = await store.read(waits.read)
 
     stored = StoredReason(FULL.code, FULL.message, dict(FULL.numbers), (("w", "w holds one"), (None, "x")))
@@ -48,11 +49,11 @@ async def test_before_the_first_cycle_nobody_has_a_reason(store: db.SqlStore) ->
 
 async def test_a_cycle_that_finds_the_same_writes_nothing(store: db.SqlStore) -> None:
     said = [Wait("a", FULL, 1)]
-    await store.write(lambda tx: waits.write(tx, said))
+    await store.write(lambda tx: waits.write(tx, said, builders.NOW))
 
     def again(tx: ports.Transaction) -> tuple[Any, Any]:  # Any: rows
         before = tx.facts.get(waits.FACT)
-        waits.write(tx, said)
+        waits.write(tx, said, builders.NOW)
         return before, tx.facts.get(waits.FACT)
 
     before, after = await store.write(again)

@@ -3,7 +3,7 @@ only pretended: each starts at once and runs until the test ends it.
 """
 
 import itertools
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -19,12 +19,15 @@ from aliquot.service import (
     audit,
     changes,
     departments,
+    device_map,
     events,
     ledger,
     logs,
     look,
     loop,
+    mirror,
     nodes,
+    overview,
     paging,
     ports,
     projects,
@@ -34,10 +37,12 @@ from aliquot.service import (
     server,
     terminals,
     usage,
+    watch,
     workloads,
 )
 from aliquot.wire import projects as project_shapes
 from aliquot.wire import workloads as shapes
+from aliquot.wire.nodes import DeviceUse
 from tests import builders
 
 ANN = access.Actor("ann", "test")
@@ -88,6 +93,7 @@ class PretendCluster:
         self._store = store
         self._clock = clock
         self.machines = list(machines)
+        self.use: Mapping[str, DeviceUse] = {}
         self.seen: dict[str, launch.Observation] = {}
         self.wakes = 0
         self.is_lingering = False
@@ -135,7 +141,7 @@ class PretendCluster:
         ]
 
     async def facts(self) -> ports.ClusterFacts:
-        return ports.ClusterFacts("node-1", "8 pretended devices", "not at all")
+        return ports.ClusterFacts("node-1", "8 pretended devices", "not at all", use=self.use)
 
     def finish(self, pod: str, code: int = 0) -> None:
         """The pod's process exits."""
@@ -213,6 +219,11 @@ class World:
         self.ledger = ledger.Ledger(store)
         self.logs = logs.Logs(store, self.pods, clock=clock)
         self.nodes = nodes.Nodes(store, self.cluster, clock=clock, ids=ids)
+        seen = mirror.Mirror(store)
+        self.pulse = loop.Pulse()
+        self.watch = watch.Watch(store, self.cluster, seen, clock=clock)
+        self.device_map = device_map.DeviceMap(seen, self.cluster, clock=clock)
+        self.overview = overview.Overview(seen, self.cluster, self.watch, clock=clock, facts=facts, pulse=self.pulse)
         self.projects = projects.Projects(store, self.cluster, clock=clock, ids=ids)
         self.receipts = receipts.Receipts(store)
         self.terminals = terminals.Terminals(store, self.pods, clock=clock, ids=ids)

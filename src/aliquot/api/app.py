@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import fastapi
+from starlette.middleware import gzip
 
 from aliquot.api import (
     audit,
@@ -41,6 +42,10 @@ from aliquot.api import (
 PREFIX = "/api/v1"
 FastAPI = fastapi.FastAPI
 """What `create_app` returns, for those who may not import FastAPI themselves."""
+LEAST_PACKED = 1024
+"""Answers of so many bytes and more are sent gzipped to who takes that, at the level that costs least time."""
+UNPACKED = (*gzip.DEFAULT_EXCLUDED_CONTENT_TYPES, files.MEDIA_TYPE)
+"""Streams of events must arrive at once, and files in a tar stream may be anything."""
 _NOUNS = (
     server,
     changes,
@@ -97,6 +102,7 @@ def create_app(services: services.Services, *, config: ApiConfig | None = None) 
     app = assemble()
     app.state.services = services
     app.state.closing = asyncio.Event()
+    app.add_middleware(gzip.GZipMiddleware, minimum_size=LEAST_PACKED, compresslevel=1, exclude_content_types=UNPACKED)
     app.add_middleware(guard.Guard, services=services, hosts=(config or ApiConfig()).hosts)
     return app
 

@@ -13,7 +13,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -38,6 +38,7 @@ from aliquot.service import (
     events,
     ledger,
     loop,
+    mirror,
     nodes,
     overview,
     previews,
@@ -50,6 +51,7 @@ from aliquot.service import (
     terminals,
     timelines,
     usage,
+    watch,
     workloads,
 )
 from aliquot.service import logs as service_logs
@@ -131,12 +133,14 @@ class _Server:
                 folders=self._folders,
                 config=self._cluster_config(means),
             )
-            built = self._services(store, machine, machine_pods=pods.LocalPods(running))
+            watching = watch.Watch(store, machine, mirror.Mirror(store), clock=self._clock)
+            built = self._services(store, machine, machine_pods=pods.LocalPods(running), watching=watching)
             await queues.ensure_default(store, clock=self._clock, ids=self._ids)
             token = _token(self._folders.token, self._ids)
             await built.access.ensure_token(token)
             await machine.snapshot()
             await stack.enter_async_context(_looping(machine, self._policy(), self._clock, pulse=self._pulse))
+            await stack.enter_async_context(_running(watching.run()))
             code, _ = await built.access.open_link(access.LOOP)
             ready = Ready(
                 self._url,
@@ -165,9 +169,10 @@ class _Server:
         )
 
     def _services(
-        self, store: db.SqlStore, machine: cluster.LocalCluster, *, machine_pods: pods.LocalPods
+        self, store: db.SqlStore, machine: cluster.LocalCluster, *, machine_pods: pods.LocalPods, watching: watch.Watch
     ) -> api_services.Services:
         times, ids = self._clock, self._ids
+        seen = watching.mirror
         facts = server.ServerFacts(
             version=aliquot.__version__,
             url=self._url,
@@ -182,12 +187,12 @@ class _Server:
             audit=audit.Audit(store),
             changes=changes.Changes(store, machine, clock=times, facts=facts),
             departments=departments.Departments(store, machine, clock=times, ids=ids),
-            device_map=device_map.DeviceMap(store, machine, clock=times),
+            device_map=device_map.DeviceMap(seen, machine, clock=times),
             events=events.Events(store),
             ledger=ledger.Ledger(store),
             logs=service_logs.Logs(store, machine_pods, clock=times),
             nodes=nodes.Nodes(store, machine, clock=times, ids=ids),
-            overview=overview.Overview(store, machine, clock=times, facts=facts),
+            overview=overview.Overview(seen, machine, watching, clock=times, facts=facts, pulse=self._pulse),
             previews=previews.Previews(store, machine, clock=times, policy=self._policy()),
             projects=projects.Projects(store, machine, clock=times, ids=ids),
             queue=queue.Queue(store, machine, clock=times),
@@ -291,13 +296,20 @@ async def _looping(
         log.error("a cycle failed; the next one starts from what is stored", why=str(fault), exc_info=fault)
 
     listeners = pulse.listeners(on_fault)
-    turning = asyncio.create_task(loop.run(machine, loop.Planner(policy), times, listeners=listeners))
+    async with _running(loop.run(machine, loop.Planner(policy), times, listeners=listeners)):
+        yield
+
+
+@contextlib.asynccontextmanager
+async def _running(work: Coroutine[None, None, None]) -> AsyncIterator[None]:
+    """This goes on while this is open."""
+    task = asyncio.create_task(work)
     try:
         yield
     finally:
-        turning.cancel()
+        task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
-            await turning
+            await task
 
 
 @contextlib.contextmanager

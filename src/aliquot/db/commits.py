@@ -11,7 +11,7 @@ from aliquot.service import ports
 
 MOST_IDS = 200_000
 """So many touched rows are remembered, of some 100 bytes each: an hour of a machine, minutes of a data centre."""
-_QUIET = frozenset({"audit", "credentials"})
+_QUIET = frozenset({"audit", "credentials", "past_reasons", "samples"})
 """Tables of which nobody keeps a copy."""
 
 

@@ -134,6 +134,8 @@ LEDGER = _kind(
 RECEIPTS = _kind("receipts", records.ReceiptRow, _index("workload"), _index("project"), _index("evicted"))
 EVENTS = _kind("events", records.EventRow, _index("subject"), _index("project"), _index("noun", "code"), key="sequence")
 AUDIT = _kind("audit", records.AuditRow, _index("time"), _index("subject"))
+PAST_REASONS = _kind("past_reasons", records.PastReasonRow, _index("workload", "since"))
+SAMPLES = _kind("samples", records.SampleRow, _index("grain", "kind", "time"))
 CORDONS = _kind("cordons", records.CordonRow)
 DEVICES = _kind("devices", records.DeviceRow)
 CREDENTIALS = _kind("credentials", records.CredentialRow)
@@ -150,6 +152,8 @@ KINDS: dict[str, Kind] = {
         RECEIPTS,
         EVENTS,
         AUDIT,
+        PAST_REASONS,
+        SAMPLES,
         CORDONS,
         DEVICES,
         CREDENTIALS,

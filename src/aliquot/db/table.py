@@ -54,6 +54,8 @@ class Memory:
 
     def row(self, kind: schema.Kind, values: tuple[Any, ...]) -> Any:
         """The row of these values."""
+        if kind.table.name in FORGOTTEN:
+            return codec.load(kind.row, kind.columns, values)
         key = (kind.table.name, values[_KEY_PLACE[kind.table.name]])
         known = self._known.get(key)
         if known is not None and known[0] == values:
@@ -67,6 +69,8 @@ class Memory:
 
 MOST_REMEMBERED = 50_000
 """At most so many rows are kept, of about a kilobyte each: more than there are open workloads and pods."""
+FORGOTTEN = frozenset({"audit", "past_reasons", "samples"})
+"""Rows that are read by the thousand and not again soon: they would push out those that the loop asks for."""
 _KEY_PLACE = {
     name: len(codec.SCOPE) + [column.name for column in kind.columns].index(kind.key)
     for name, kind in schema.KINDS.items()
@@ -233,6 +237,8 @@ class SqlTransaction:
         self.receipts: SqlTable[records.ReceiptRow] = table(schema.RECEIPTS)
         self.events: SqlTable[records.EventRow] = table(schema.EVENTS)
         self.audit: SqlTable[records.AuditRow] = table(schema.AUDIT)
+        self.past_reasons: SqlTable[records.PastReasonRow] = table(schema.PAST_REASONS)
+        self.samples: SqlTable[records.SampleRow] = table(schema.SAMPLES)
         self.cordons: SqlTable[records.CordonRow] = table(schema.CORDONS)
         self.devices: SqlTable[records.DeviceRow] = table(schema.DEVICES)
         self.credentials: SqlTable[records.CredentialRow] = table(schema.CREDENTIALS)

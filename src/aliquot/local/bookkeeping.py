@@ -93,7 +93,7 @@ def write_plan(tx: Transaction, plan: Plan, snapshot: Snapshot, pen: Pen) -> Non
     for evict in plan.evicts:
         _write_evict(tx, evict, pen.now)
     _write_promises(tx, plan, pen.now)
-    waits.write(tx, plan.waits)
+    waits.write(tx, plan.waits, pen.now)
     _write_standings(tx, plan)
 
 

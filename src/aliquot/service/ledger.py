@@ -17,12 +17,12 @@ class Ledger:
     async def audit(self, actor: access.Actor) -> shapes.LedgerAudit:
         """Compare within one consistent view; every fault is a sentence."""
         access.check(actor, "get", "ledger")
+        return await self._store.read(_compare)
 
-        def work(tx: ports.Transaction) -> shapes.LedgerAudit:
-            pods = tx.pods.find(ports.Where("phase", "in", views.OPEN))
-            return compare(tx.ledger.find(closed=None), pods)
 
-        return await self._store.read(work)
+def faults(tx: ports.Transaction) -> list[str]:
+    """What is wrong with it, a sentence each."""
+    return _compare(tx).faults
 
 
 def compare(entries: Sequence[records.LedgerRow], pods: Sequence[records.PodRow]) -> shapes.LedgerAudit:
@@ -39,6 +39,10 @@ def compare(entries: Sequence[records.LedgerRow], pods: Sequence[records.PodRow]
         ledger_milli_gpus=sum(entry.milli for entry in entries),
         faults=faults,
     )
+
+
+def _compare(tx: ports.Transaction) -> shapes.LedgerAudit:
+    return compare(tx.ledger.find(closed=None), tx.pods.find(ports.Where("phase", "in", views.OPEN)))
 
 
 def _unmatched(entries: Sequence[records.LedgerRow], held: dict[tuple[str, str], Share]) -> list[str]:

@@ -18,10 +18,12 @@ from aliquot.service.records import (
     EventRow,
     FactRow,
     LedgerRow,
+    PastReasonRow,
     PodRow,
     PromiseRow,
     QueueRow,
     ReceiptRow,
+    SampleRow,
     WorkloadRow,
 )
 from aliquot.wire.nodes import DeviceUse
@@ -101,6 +103,10 @@ class Transaction(Protocol):
     def events(self) -> Table[EventRow]: ...
     @property
     def audit(self) -> Table[AuditRow]: ...
+    @property
+    def past_reasons(self) -> Table[PastReasonRow]: ...
+    @property
+    def samples(self) -> Table[SampleRow]: ...
     @property
     def cordons(self) -> Table[CordonRow]: ...
     @property

@@ -201,6 +201,31 @@ class AuditRow:
 
 
 @dataclass(frozen=True, slots=True)
+class PastReasonRow:
+    """Since when a workload waited for a reason of this code, and in which words it was first said."""
+
+    id: str
+    workload: str
+    since: datetime
+    code: Code
+    message: str
+    scope: Scope = Scope()
+
+
+@dataclass(frozen=True, slots=True)
+class SampleRow:
+    """Figures of one time (`aliquot.service.samples`): the mean over `grain` seconds, by line."""
+
+    id: str
+    grain: int
+    kind: str
+    """cluster, pool, department or project: what the lines are."""
+    time: datetime
+    values: Mapping[str, tuple[float | None, ...]]
+    scope: Scope = Scope()
+
+
+@dataclass(frozen=True, slots=True)
 class CordonRow:
     """A node or device (`id`) that takes nothing new."""
 

@@ -8,6 +8,7 @@ import functools
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from aliquot.core import plan
 from aliquot.service import ports, records
@@ -37,7 +38,7 @@ class Waits:
         return None if found is None else self.reasons[found[0]]
 
 
-def write(tx: ports.Transaction, waits: Sequence[plan.Wait]) -> None:
+def write(tx: ports.Transaction, waits: Sequence[plan.Wait], now: datetime) -> None:
     """Keep what a cycle found."""
     numbers: dict[str, int] = {}
     seen: dict[int, int] = {}
@@ -51,12 +52,15 @@ def write(tx: ports.Transaction, waits: Sequence[plan.Wait]) -> None:
     before = tx.facts.get(FACT)
     if before is None or before.value != text:
         tx.facts.put(records.FactRow(FACT, text))
-        _tell(tx, Waits() if before is None else _read(before.value), list(numbers), places=places)
+        changed = _tell(tx, Waits() if before is None else _read(before.value), list(numbers), places=places)
+        _keep(tx, {wait.workload: wait.reason for wait in waits}, changed, now=now)
 
 
-def _tell(tx: ports.Transaction, before: Waits, texts: Sequence[str], *, places: Mapping[str, tuple[int, int]]) -> None:
-    """Touch those who wait for another reason now, and those for whom only its words are others. A position alone is
-    not told: each that starts moves all that are behind it."""
+def _tell(
+    tx: ports.Transaction, before: Waits, texts: Sequence[str], *, places: Mapping[str, tuple[int, int]]
+) -> Sequence[str]:
+    """Touch those who wait for another reason now, and those for whom only its words are others; return the former. A
+    position alone is not told: each that starts moves all that are behind it."""
     old = {_text_of(reason): number for number, reason in enumerate(before.reasons)}
     same = [old.get(text) for text in texts]
     codes = [json.loads(text)[0] for text in texts]
@@ -70,6 +74,16 @@ def _tell(tx: ports.Transaction, before: Waits, texts: Sequence[str], *, places:
             reworded.append(workload)
     tx.touch(CHANGED, changed)
     tx.touch(REWORDED, reworded)
+    return changed
+
+
+def _keep(tx: ports.Transaction, reasons: Mapping[str, plan.Reason], changed: Sequence[str], *, now: datetime) -> None:
+    """Keep since when they wait for this, for timelines."""
+    mark = now.strftime("%Y%m%dT%H%M%S.%f")
+    for workload in changed:
+        reason = reasons[workload]
+        row = records.PastReasonRow(f"{workload}/{mark}", workload, now, reason.code, reason.message)
+        tx.past_reasons.put(row)
 
 
 def read(tx: ports.Transaction) -> Waits:
