@@ -21,7 +21,8 @@ help: ## Show this list
 
 .PHONY: up
 up: ## Install, start the server in the background and run a first job (PORT=8265)
-	@$(PYTHON) tools/setup.py examples
+	@$(PYTHON) tools/setup.py examples page
+	@tools/page
 	@PORT=$(PORT) tools/up
 
 .PHONY: down
@@ -44,11 +45,30 @@ test-notebook: ## Run the tests that need JupyterLab, which this installs
 	@$(PYTHON) tools/setup.py dev examples notebook
 	@$(PYTEST) tests/machine/server/test_notebook.py $(ARGS)
 
+.PHONY: page
+page: ## Build the web page from ui/ where it changed
+	@$(PYTHON) tools/setup.py page
+	@tools/page
+
 .PHONY: test
-test: ## Run all tests (ARGS="tests/core -k fairshare" for some)
+test: ## Run all tests but those of the page (ARGS="tests/core -k fairshare" for some)
 	@$(PYTHON) tools/setup.py dev examples
 	@tools/compiler
-	@$(PYTEST) -n auto --dist worksteal $(ARGS)
+	@$(PYTEST) -n auto --dist worksteal --ignore tests/page $(ARGS)
+
+.PHONY: test-page
+test-page: ## Build and check the page, then drive it in a real Chromium, which this installs
+	@$(PYTHON) tools/setup.py dev examples page browser
+	@tools/browser
+	@tools/page --check
+	@$(PYTEST) -n auto --dist worksteal tests/page $(ARGS)
+
+.PHONY: shots
+shots: ## Take screenshots of every page in both themes, empty, small and large, into shots/
+	@$(PYTHON) tools/setup.py dev examples page browser
+	@tools/browser
+	@tools/page
+	@$(BIN)/python -m tests.page.shots $(ARGS)
 
 .PHONY: check
 check: ## Lint, types, layers, and no drift in generated files
@@ -66,7 +86,7 @@ fix: ## Format, and correct what ruff can correct
 	@$(BIN)/ruff format
 
 .PHONY: ci
-ci: check coverage conformance days deaths test-notebook test ## All that must pass before a change lands
+ci: check coverage conformance days deaths test-notebook test-page test ## All that must pass before a change lands
 
 .PHONY: conformance
 conformance: ## Judge the engine by the conformance cases beside the checkout (ARGS=-v shows what differs)

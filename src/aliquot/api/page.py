@@ -12,9 +12,7 @@ import secrets
 from fastapi import APIRouter, Request, Response, responses
 from starlette.exceptions import HTTPException
 
-from aliquot.api import bodies
-
-pages = APIRouter(include_in_schema=False, route_class=bodies.StrictRoute)
+pages = APIRouter(include_in_schema=False)  # Any parameter may stand in the URL of a view: the page knows which.
 
 BUILT = pathlib.Path(__file__).parent / "built"
 NONCE = "NONCE-OF-THIS-ANSWER"

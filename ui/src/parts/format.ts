@@ -59,7 +59,7 @@ export function absolute(time: string): string {
   return `${ABSOLUTE.format(new Date(time)).replace(",", "")} (${zone})`;
 }
 
-/** A word of the API as people read it: `out-of-memory` is `out of memory`. */
+/** A word of the API as people read it: `out-of-memory` is `out of memory`, `fairShare` is `fair share`. */
 export function words(code: string): string {
-  return code.replaceAll("-", " ");
+  return code.replaceAll("-", " ").replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
 }

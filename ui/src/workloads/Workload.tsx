@@ -8,7 +8,7 @@ import { Confirm } from "@/parts/Confirm";
 import { Copy } from "@/parts/Copy";
 import { Facts } from "@/parts/Facts";
 import { Fault } from "@/parts/Faults";
-import { duration } from "@/parts/format";
+import { count, duration } from "@/parts/format";
 import { tellDone, tellFailed } from "@/parts/notify";
 import { PageHead } from "@/parts/PageHead";
 import { useQueryState } from "@/parts/url";
@@ -113,7 +113,7 @@ function facts(item: WorkloadDetail) {
     ["Share enforced by", item.guarantee ?? "–"],
     ["Priority", `${item.priority}, ${item.preemptible ? "preemptible" : "not preemptible"}`],
     ["Submitted", <When key="submitted" time={item.created} />],
-    ["Ran", `${duration(item.ranSeconds)}, ${item.attempt} attempts, ${item.evictions} evictions`],
+    ["Ran", `${duration(item.ranSeconds)} in ${count(item.attempt, "attempt")}, ${count(item.evictions, "eviction")}`],
     [
       "Reached at",
       item.url ? (

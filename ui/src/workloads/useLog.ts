@@ -5,7 +5,6 @@ import type { LogLine } from "@/api";
 import { LogText } from "./logText";
 
 const BATCH = 150;
-const TAIL = 1_000_000;
 const AGAIN = 2_000;
 
 export type LogState = "connecting" | "live" | "complete" | "cut, coming back";
@@ -35,8 +34,8 @@ export function useLog(id: string, attempt: number): { log: LogText; count: numb
     }
 
     function open(): void {
-      const where = after === "" ? `tail=${TAIL}` : `after=${encodeURIComponent(after)}`;
-      source = new EventSource(`/api/v1/workloads/${id}/logs/stream?${where}`);
+      const where = after === "" ? "" : `?after=${encodeURIComponent(after)}`;
+      source = new EventSource(`/api/v1/workloads/${id}/logs/stream${where}`);
       source.onopen = () => setState("live");
       source.onmessage = take;
       source.addEventListener("end", () => {
