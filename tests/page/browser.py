@@ -6,14 +6,13 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 from tests.machine.server.served import Served
 
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser, BrowserContext, Page
-else:
-    Browser = BrowserContext = Page = Any
+Browser: TypeAlias = Any
+Page: TypeAlias = Any
+"""Of the browser driver, which only those have installed who test the page."""
 
 ROOT = pathlib.Path(__file__).parents[2]
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)

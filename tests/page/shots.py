@@ -8,7 +8,7 @@ import pathlib
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 from tests.machine.server import served
 from tests.machine.server.served import Served
@@ -33,6 +33,18 @@ PAGES = {
 SETTLE_MS = 1500
 
 
+DEPARTMENTS = {"research": ("vision", "language", "speech"), "product": ("search", "ranking")}
+RUNNING = (
+    ("vision", "2"),
+    ("vision", "0.5"),
+    ("language", "1"),
+    ("language", "0.5"),
+    ("search", "2"),
+    ("ranking", "1"),
+)
+CHATTER = "for n in $(seq 1 4000); do echo step $n loss 0.$((n * 7919 % 900 + 100)); done; sleep 900"
+
+
 @contextmanager
 def _small(data: pathlib.Path) -> Iterator[Served]:
     """Two departments, five projects; some run, some wait, some are over."""
@@ -44,18 +56,8 @@ def _small(data: pathlib.Path) -> Iterator[Served]:
             server.run("departments", "create", department, "--gpu-quota", "4")
             for project in projects:
                 server.run("projects", "create", project, "--department", department, "--gpu-quota", "2")
-        chatter = "for n in $(seq 1 4000); do echo step $n loss 0.$((RANDOM % 900 + 100)); done; sleep 900"
-        for number, (project, gpu) in enumerate(
-            [
-                ("vision", "2"),
-                ("vision", "0.5"),
-                ("language", "1"),
-                ("language", "0.5"),
-                ("search", "2"),
-                ("ranking", "1"),
-            ]
-        ):
-            server.submit(f"{project}-{number}", chatter, project=project, gpu=gpu)
+        for number, (project, gpu) in enumerate(RUNNING):
+            server.submit(f"{project}-{number}", CHATTER, project=project, gpu=gpu)
         server.submit("short", "echo done", project="speech", gpu="0.25")
         server.submit("broken", "echo no such data >&2; exit 3", project="speech", gpu="0.25")
         server.wait_phase("vision-0", "running")
@@ -77,7 +79,7 @@ def _large(data: pathlib.Path) -> Iterator[Served]:
         yield server
 
 
-CLUSTERS: dict[str, Callable[[pathlib.Path], "contextmanager[Served]"]] = {  # type: ignore[type-arg]
+CLUSTERS: dict[str, Callable[[pathlib.Path], AbstractContextManager[Served]]] = {
     "empty": _empty,
     "small": _small,
     "large": _large,
