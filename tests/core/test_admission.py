@@ -135,6 +135,12 @@ def test_the_refusal_of_an_unknown_project_lists_the_projects() -> None:
     assert refused.valid == ("a", "b")
 
 
+def test_a_gang_that_fits_only_when_its_shares_are_spread_is_admitted() -> None:
+    taken = snapshot(node(devices=3), queue("team-a"))
+
+    assert admission.refuse(taken, job(queue="team-a", gpu="2x12Gi", pods=7)) is None
+
+
 NODES = st.lists(
     st.tuples(st.integers(0, 4), st.sampled_from(["4", "8"]), st.sampled_from(["16Gi", "24Gi", "80Gi"])),
     min_size=1,

@@ -366,8 +366,9 @@ class Search:
                 evicted.append(holding)
                 evict = Evict(unit.workload.id, holding.pod.id, self.ask.id, self.rule, explanation, spared)
                 cycle.evict(evict, holding)
-        # Where pods have to end first, room or a limit still counts them.
-        now = None if evicted else cycle.placer.stay(self.ask, [holding.place for holding in holdings], "now")
+        # Where pods have to end first, room or a limit still counts them. If they only drew it elsewhere, it starts.
+        is_for_room = evicted and not any(request.is_social for request in self.ask.requests)
+        now = None if is_for_room else cycle.placer.stay(self.ask, [holding.place for holding in holdings], "now")
         if now is not None:
             cycle.bind(self.ask, now)
         else:

@@ -114,14 +114,14 @@ class Neighbours:
             return False
         if self._count(node, term, request):
             return True
-        # The first of a group that is drawn to itself may go anywhere. While others of it are still ending it is not
-        # the first: it must not evict them in order to be it.
+        # The first of a group that is drawn to itself may go anywhere; while others of it are still ending, only near
+        # these: it must not evict them in order to be the first elsewhere.
         rule = _Rule(request.namespace, term.labels, term.topology_key)
-        return rule.means(request.namespace, request.labels) and not self._has_any(rule)
-
-    def _has_any(self, rule: _Rule) -> bool:
-        """Whether a pod that the rule means is anywhere, if only for now."""
-        return bool(self._tally(rule, _ANY).total) or (self._now is not None and self._now._has_any(rule))
+        if not rule.means(request.namespace, request.labels) or self._tally(rule, _ANY).total:
+            return False
+        return (
+            self._now is None or not self._now._tally(rule, _ANY).total or bool(self._now._count(node, term, request))
+        )
 
     def _is_kept_away(self, node: Node, request: PodRequest) -> bool:
         return any(

@@ -80,10 +80,12 @@ class Placer:
     def place_alone(self, ask: Ask, view: View, rows: Rows | None = None) -> list[Holding] | None:
         """Places for the pods of the ask, whatever the terms of its queue and where the rest of its gang is."""
         mark = self.world.mark()
-        order = self._orders(ask.pool, ask.pods)[0]
-        holdings = self._place_pods(ask, ask.pods, view, order=order, rows=rows, is_last=True)
-        self.world.rollback(mark)
-        return holdings
+        for order in self._orders(ask.pool, ask.pods):
+            holdings = self._place_pods(ask, ask.pods, view, order=order, rows=rows, is_last=True)
+            self.world.rollback(mark)
+            if holdings is not None:
+                return holdings
+        return None
 
     def fits_on(self, node: NodeRoom, request: PodRequest, view: View) -> bool:
         """Whether one pod fits on this node, if neither taint nor selector keeps it off."""
