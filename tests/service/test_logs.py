@@ -170,3 +170,24 @@ async def test_nothing_is_run_beside_what_does_not_run(world: worlds.World) -> N
         await world.terminals.attach(ANN, terminals.Target("job"))
 
     assert caught.value.stable_code == "not-running"
+
+
+async def test_all_output_of_a_pod_is_a_text(world: worlds.World) -> None:
+    await finished(world, replicas=2)
+
+    name, pieces = await world.logs.text(ANN, "job", request=logs.TextRequest(index=1))
+    _, timed = await world.logs.text(ANN, "job", request=logs.TextRequest(has_times=True))
+    plain = b"".join([piece async for piece in pieces]).decode()
+    first = b"".join([piece async for piece in timed]).decode().splitlines()[0]
+
+    assert (name, plain) == ("job-1-1.log", "one\ntwo\nthree\n")
+    assert first.endswith("+00:00 one")
+
+
+async def test_what_has_not_run_is_an_empty_text_and_an_attempt_that_was_not_is_told(world: worlds.World) -> None:
+    await world.submit("job", gpu="8")
+    _, pieces = await world.logs.text(ANN, "job", request=logs.TextRequest())
+
+    assert [piece async for piece in pieces] == []
+    with pytest.raises(errors.NotFound, match="no attempt 3"):
+        await world.logs.text(ANN, "job", request=logs.TextRequest(attempt=3))

@@ -4,6 +4,7 @@ import asyncio
 import functools
 from dataclasses import replace
 from datetime import timedelta
+from typing import Literal
 
 import pytest
 
@@ -233,3 +234,33 @@ async def test_what_was_refused_is_in_the_audit_with_the_code_of_the_refusal(wor
         ("create", "workload", "job", "name-taken"),
         ("resume", "workload", "job", "cannot-resume"),
     }
+
+
+async def test_usage_over_time_lies_in_the_steps_in_which_it_was(world: worlds.World) -> None:
+    await world.submit("half", gpu="0.5")
+    await world.cycle()
+    began = world.clock.now()
+    world.clock.advance(timedelta(hours=3))
+
+    asked = usage.SeriesRequest(step="hour", by="department", start=began, end=began + timedelta(hours=2))
+    found = await world.usage.series(ANN, asked)
+    whole = await world.usage.by_project(ANN, start=began + timedelta(hours=1), end=began + timedelta(hours=2))
+
+    assert [line.name for line in found.lines] == ["default"]
+    assert sum(found.lines[0].allocated_gpu_hours) == pytest.approx(1.0)
+    assert found.lines[0].used_gpu_hours == [None] * len(found.times)
+    assert [(one.allocated_gpu_seconds, one.run_seconds) for one in whole.items] == [(1800, 3600)]
+
+
+@pytest.mark.parametrize(
+    ("span", "step", "field"), [(timedelta(0), "day", "from"), (timedelta(days=400), "hour", "step")]
+)
+async def test_a_time_without_length_or_with_too_many_steps_is_refused(
+    world: worlds.World, span: timedelta, step: Literal["hour", "day"], field: str
+) -> None:
+    now = world.clock.now()
+
+    with pytest.raises(errors.InvalidInput) as caught:
+        await world.usage.series(ANN, usage.SeriesRequest(step=step, start=now - span, end=now))
+
+    assert caught.value.field == field

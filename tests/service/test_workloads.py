@@ -466,3 +466,21 @@ async def test_the_reason_of_the_last_cycle_is_in_the_list(world: worlds.World) 
 
     assert page.items[0].reason is not None
     assert page.items[0].reason.position == 1
+
+
+async def test_workloads_are_counted_by_phase_and_listed_by_several_projects(world: worlds.World) -> None:
+    await world.projects.create(ANN, project_shapes.ProjectNew(name="other"))
+    await world.submit("one", gpu="8")
+    await world.submit("two", gpu="8")
+    await world.submit("three", gpu="8", project="other")
+    await world.cycle()
+
+    counts = await world.workloads.count(ANN, {})
+    some = await world.workloads.count(ANN, {"project": "default, other", "phase": "pending"})
+    by_id = await world.workloads.list(ANN, worlds.everything(q=(await world.workloads.get(ANN, "two")).id))
+
+    assert (counts.total, sum(counts.phases.values())) == (3, 3)
+    assert counts.phases[Phase.PENDING] == some.total == 2
+    assert [one.name for one in by_id.items] == ["two"]
+    with pytest.raises(errors.InvalidInput, match="'toy' is not a kind"):
+        await world.workloads.count(ANN, {"kind": "training,toy"})

@@ -68,28 +68,28 @@ class Logs:
     ) -> shapes.LogChunk:
         """Some lines of one pod. Nothing yet, while it never had a place."""
         access.check(actor, "get", "log")
-
-        def work(tx: ports.Transaction) -> tuple[records.WorkloadRow, Sequence[records.PodRow]]:
-            row = find.workload(tx, ref, project=project)
-            return row, tx.pods.find(workload=row.id, index=request.index)
-
-        row, pods = await self._store.read(work)
-        check_index(row, request.index)
-        wanted = [pod for pod in pods if request.attempt is None or pod.attempt == request.attempt]
-        if not wanted:
-            if request.attempt is not None:
-                valid = [str(pod.attempt) for pod in pods]
-                raise errors.NotFound(f"{row.name} had no attempt {request.attempt}", field="attempt", valid=valid)
+        row, pod = await self._store.read(lambda tx: _pod_of(tx, ref, project, which=request))
+        if pod is None:
             return shapes.LogChunk(lines=[], next_offset=0, is_complete=row.phase in lifecycle.FINISHED)
-        pod = max(wanted, key=lambda pod: pod.attempt)
         return await self._chunk(pod, offset=request.offset, limit=request.limit)
 
     async def text(
-        self, actor: access.Actor, ref: str, *, request: "TextRequest", project: str | None = None
+        self, actor: access.Actor, ref: str, *, request: TextRequest, project: str | None = None
     ) -> tuple[str, AsyncIterator[bytes]]:
-        """All output of one pod as text: a name for the file, and the text piece by piece."""
+        """All output of one pod so far as text: a name for the file, and the text piece by piece."""
         access.check(actor, "get", "log")
-        raise errors.Unavailable("logs as text are not built yet")
+        row, pod = await self._store.read(lambda tx: _pod_of(tx, ref, project, which=request))
+        attempt = "" if pod is None else f"-{pod.attempt}"
+        return f"{row.name}-{request.index}{attempt}.log", self._pieces(pod, has_times=request.has_times)
+
+    async def _pieces(self, pod: records.PodRow | None, *, has_times: bool) -> AsyncIterator[bytes]:
+        offset = 0
+        while pod is not None:
+            chunk = await self._chunk(pod, offset=offset, limit=LINES_AT_ONCE)
+            if not chunk.lines:
+                return
+            yield "".join(_as_text(line, has_time=has_times) for line in chunk.lines).encode()
+            offset = chunk.next_offset
 
     async def follow(
         self, actor: access.Actor, ref: str, *, request: FollowRequest, project: str | None = None
@@ -142,6 +142,25 @@ class Logs:
         except errors.NotFound:
             is_over = pod.phase is shapes.PodPhase.ENDED
             return shapes.LogChunk(lines=[], next_offset=max(offset, 0), is_complete=is_over)
+
+
+def _pod_of(
+    tx: ports.Transaction, ref: str, project: str | None, *, which: ReadRequest | TextRequest
+) -> tuple[records.WorkloadRow, records.PodRow | None]:
+    """The workload, and its pod of that replica and attempt (None: the latest); no pod while it never had a place."""
+    row = find.workload(tx, ref, project=project)
+    check_index(row, which.index)
+    pods = tx.pods.find(workload=row.id, index=which.index)
+    wanted = [pod for pod in pods if which.attempt is None or pod.attempt == which.attempt]
+    if not wanted and which.attempt is not None:
+        valid = [str(pod.attempt) for pod in pods]
+        raise errors.NotFound(f"{row.name} had no attempt {which.attempt}", field="attempt", valid=valid)
+    return row, max(wanted, key=lambda pod: pod.attempt, default=None)
+
+
+def _as_text(line: shapes.LogLine, *, has_time: bool) -> str:
+    time = f"{line.time.isoformat(timespec='milliseconds')} " if has_time else ""
+    return f"{time}{line.text}" + ("" if line.is_partial else "\n")
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,7 +98,8 @@ class Workloads:
         return await questions.would_do(snapshot, wanted, policy=self._config.policy, now=self._clock.now())
 
     async def list(self, actor: access.Actor, request: paging.ListRequest) -> base.Page[shapes.WorkloadView]:
-        """Filters: project, department, phase (comma list; `unfinished`, `finished`), kind, name, actor, label.X, q."""
+        """Filters: project, department, kind, phase (comma lists; phases also `unfinished`, `finished`), name, actor,
+        label.X, q (a part of the name, or an id)."""
         access.check(actor, "list", "workload")
         paging.check(request, LISTABLE)
         nodes = await self._cluster.nodes()
@@ -118,7 +119,17 @@ class Workloads:
     async def count(self, actor: access.Actor, filters: Mapping[str, str]) -> shapes.WorkloadCounts:
         """How many match, by phase. Filters as of `list`."""
         access.check(actor, "list", "workload")
-        raise errors.Unavailable("counts are not built yet")
+        request = paging.ListRequest(filters)
+        paging.check(request, LISTABLE)
+
+        def work(tx: ports.Transaction) -> shapes.WorkloadCounts:
+            where = [*find.hidden(tx), *_conditions(tx, request)]
+            counts = {phase: tx.workloads.count(*where, phase=phase) for phase in lifecycle.Phase}
+            return shapes.WorkloadCounts(
+                total=sum(counts.values()), phases={phase: count for phase, count in counts.items() if count}
+            )
+
+        return await self._store.read(work)
 
     async def get(self, actor: access.Actor, ref: str, *, project: str | None = None) -> shapes.WorkloadDetail:
         """By id; or by name the unfinished one, else the latest. Raises NotFound (near names in `valid`), Conflict."""
@@ -333,23 +344,36 @@ def _conditions(tx: ports.Transaction, request: paging.ListRequest) -> list[port
     where: list[ports.Where] = []
     for name, value in request.filters.items():
         if name == "project":
-            where.append(ports.Where("project", "eq", find.queue(tx, value, noun="project", field="project").id))
+            where.append(ports.Where("project", "in", _queues(tx, value, noun="project")))
         elif name == "department":
-            department = find.queue(tx, value, noun="department", field="department")
-            inside = [row.id for row in tx.queues.find(department=department.id)]
+            departments = _queues(tx, value, noun="department")
+            inside = [row.id for row in tx.queues.find(ports.Where("department", "in", departments))]
             where.append(ports.Where("project", "in", inside))
         elif name == "phase":
             where.append(ports.Where("phase", "in", _phases(value)))
         elif name == "kind":
-            valid = tuple(shapes.Kind)
-            if value not in valid:
-                raise errors.InvalidInput(f"kind: {value!r} is not a kind", field="kind", valid=valid)
-            where.append(ports.Where("definition.kind", "eq", value))
+            where.append(ports.Where("definition.kind", "in", _kinds(value)))
         elif name.startswith("label."):
             where.append(ports.Where(f"definition.labels.{name.removeprefix('label.')}", "eq", value))
+        elif name == "q" and tx.workloads.get(value) is not None:
+            where.append(ports.Where("id", "eq", value))
         else:
             where.append(ports.Where("name", "contains", value) if name == "q" else ports.Where(name, "eq", value))
     return where
+
+
+def _queues(tx: ports.Transaction, text: str, *, noun: str) -> list[str]:
+    """The ids of a comma list of projects, or departments."""
+    return [find.queue(tx, name.strip(), noun=noun, field=noun).id for name in text.split(",")]
+
+
+def _kinds(text: str) -> tuple[shapes.Kind, ...]:
+    names = [name.strip() for name in text.split(",")]
+    valid = tuple(shapes.Kind)
+    for name in names:
+        if name not in valid:
+            raise errors.InvalidInput(f"kind: {name!r} is not a kind", field="kind", valid=valid)
+    return tuple(map(shapes.Kind, names))
 
 
 def _phases(text: str) -> tuple[lifecycle.Phase, ...]:
