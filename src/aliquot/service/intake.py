@@ -6,7 +6,7 @@ Promises: pure; a fault names its field and what would do. What is read is what 
 import hashlib
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from aliquot.core import errors, priorities, quantities
@@ -60,6 +60,18 @@ def changed(row: records.WorkloadRow, change: shapes.WorkloadUpdate) -> Intake:
     """What a workload says after a change; what the change leaves out stays."""
     given = {name: value for name in change.model_fields_set if (value := getattr(change, name)) is not None}
     return read(row.definition.model_copy(update=given))
+
+
+def with_changes(row: records.WorkloadRow, change: shapes.WorkloadUpdate) -> records.WorkloadRow:
+    """The row after a change."""
+    taken = changed(row, change)
+    return replace(
+        row,
+        definition=taken.definition,
+        request=taken.request,
+        priority=taken.priority,
+        is_preemptible=taken.is_preemptible,
+    )
 
 
 def body_hash(definition: shapes.Definition) -> str:

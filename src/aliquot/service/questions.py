@@ -75,21 +75,21 @@ def _would_do(snapshot: Snapshot, workload: Workload, policy: Policy, *, now: da
     evicts = sorted({_name(snapshot, one.workload) for one in made.evicts if one.beneficiary == workload.id})
     bound = [one.place for one in made.binds if one.workload == workload.id]
     promised = [place for one in made.nominates if one.workload == workload.id for place in one.places]
-    places = _places(snapshot, bound or promised)
+    found = places(snapshot, bound or promised)
     if bound:
-        return shapes.DryRun(outcome="starts-after-evictions" if evicts else "starts", places=places, evicts=evicts)
+        return shapes.DryRun(outcome="starts-after-evictions" if evicts else "starts", places=found, evicts=evicts)
     explanation = explain.explain(with_it, workload.id, policy=policy, now=now, kinds=POSSIBLE)
     reason = None if explanation.reason is None else show(with_it, explanation)
     if promised and evicts:
-        return shapes.DryRun(outcome="starts-after-evictions", places=places, evicts=evicts, reason=reason)
-    return shapes.DryRun(outcome="waits", places=places, evicts=evicts, reason=reason)
+        return shapes.DryRun(outcome="starts-after-evictions", places=found, evicts=evicts, reason=reason)
+    return shapes.DryRun(outcome="waits", places=found, evicts=evicts, reason=reason)
 
 
-def _places(snapshot: Snapshot, places: Iterable[Place]) -> list[str]:
+def places(snapshot: Snapshot, taken: Iterable[Place]) -> list[str]:
     """`node/index` of every device, or the node of a pod that has none."""
     indices = {device.id: device.index for node in snapshot.nodes for device in node.devices}
     names: list[str] = []
-    for place in places:
+    for place in taken:
         names += [f"{place.node}/{indices[share.device]}" for share in place.shares] or [place.node]
     return names
 

@@ -152,20 +152,13 @@ class Workloads:
         def work(tx: ports.Transaction) -> records.WorkloadRow:
             row = find.workload(tx, ref, project=project)
             _check_changeable(row, given)
-            taken = intake.changed(row, change)
-            after = replace(
-                row,
-                definition=taken.definition,
-                request=taken.request,
-                priority=taken.priority,
-                is_preemptible=taken.is_preemptible,
-            )
+            after = intake.with_changes(row, change)
             if after == row:
                 return row
             if row.phase in _CHANGEABLE:
                 _refuse(tx, after, nodes)
             tx.workloads.put(after)
-            said = ", ".join(f"{name} {_show(getattr(taken.definition, name))}" for name in sorted(given))
+            said = ", ".join(f"{name} {_show(getattr(after.definition, name))}" for name in sorted(given))
             noted = audit.Noted("updated", f"was changed by {actor.name}: {said}", row.name, row.project)
             self._journal.record(tx, actor, change=audit.Change("update", "workload", row.id, detail=said), noted=noted)
             return after
