@@ -254,7 +254,7 @@ def wire_up(
         events=events.Events(store),
         ledger=ledger.Ledger(store),
         logs=logs.Logs(store, pods, clock=times),
-        nodes=nodes.Nodes(store, machine, clock=times, ids=ids),
+        nodes=nodes.Nodes(store, machine, seen, clock=times, ids=ids),
         overview=overview.Overview(seen, machine, watching, clock=times, facts=facts, pulse=loop.Pulse()),
         previews=previews.Previews(store, machine, clock=times, policy=workloads.Config().policy),
         projects=projects.Projects(store, machine, clock=times, ids=ids),

@@ -4,7 +4,9 @@ import io
 import itertools
 import json
 import tarfile
+import time
 from collections.abc import Callable
+from concurrent import futures
 
 import pytest
 
@@ -66,6 +68,57 @@ class Calls:
     def sign_out(self) -> None:
         self.asked.sign_out()
         assert self.asked.health_check().status == "ok"
+
+    def create_session(self) -> None:
+        self.asked.create_session(self.here.live.token)
+        with pytest.raises(errors.Unauthenticated, match="token"):
+            self.asked.create_session("another")
+
+    def get_session(self) -> None:
+        assert (self.asked.get_session().actor, self.asked.get_session().version) == ("admin", "1")
+
+    def get_overview(self) -> None:
+        self.waiting()
+        seen = self.asked.get_overview()
+        assert (seen.devices.count, seen.nodes.count) == (8, 1)
+        assert sum(seen.phases.values()) >= 1
+
+    def get_series(self) -> None:
+        found = self.asked.get_series(metric="allocated", by="department", points=10)
+        assert (found.unit, len(found.times)) == ("GPU", len(found.capacity))
+
+    def stream_changes(self) -> None:
+        made: list[str] = []
+        with futures.ThreadPoolExecutor(1) as other:  # Only what changes after the stream is open is told.
+            told = other.submit(next, self.asked.stream_changes())
+            while not told.done():
+                made.append(self.waiting().id)
+                time.sleep(0.05)
+        assert {row.id for row in told.result().workloads} & set(made)
+
+    def list_queue(self) -> None:
+        made = self.waiting()
+        assert made.id in {one.workload for one in self.asked.list_queue(project="default", limit=1000).items}
+
+    def get_timeline(self) -> None:
+        made = self.waiting()
+        assert [span.kind for span in self.asked.get_timeline(made.id).spans] == ["waiting"]
+
+    def get_device_map(self) -> None:
+        seen = self.asked.get_device_map()
+        assert ([node.count for node in seen.nodes], len(seen.state)) == ([8], 8)
+
+    def get_usage_series(self) -> None:
+        found = self.asked.get_usage_series(by="department", step="day")
+        assert len(found.times) == 8
+
+    def count_workloads(self) -> None:
+        made = self.waiting()
+        assert self.asked.count_workloads(name=made.name).phases == {Phase.PENDING: 1}
+
+    def download_logs(self) -> None:
+        text = b"".join(self.asked.download_logs(self.running().id))
+        assert text == b"a line\n"
 
     def list_workloads(self) -> None:
         made = self.asked.submit_workload(job(labels={"team": "vision"}))

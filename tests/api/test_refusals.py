@@ -211,10 +211,10 @@ def test_an_idempotency_key_that_is_none_is_refused(live: serving.Live, here: ma
 @pytest.mark.parametrize(
     ("method", "path", "status", "code"),
     [
-        ("GET", "/nothing", 404, "no-such-route"),
+        ("GET", "/api", 404, "no-such-route"),
         ("GET", "/api/v1/nothing", 404, "no-such-route"),
         ("GET", "/api/v1/workloads/", 404, "no-such-route"),
-        ("GET", "/docs", 404, "no-such-route"),
+        ("GET", "/assets/gone.js", 404, "no-such-route"),
         ("GET", "/api/v1/workloads/nope", 404, "not-found"),
         ("GET", "/api/v1/workloads/..%2f..%2fetc", 404, "no-such-route"),
         ("GET", "/api/v1/workloads/%00", 404, "not-found"),

@@ -30,12 +30,16 @@ from aliquot.service import (
     overview,
     paging,
     ports,
+    previews,
     projects,
+    queue,
     queues,
     receipts,
     records,
+    series,
     server,
     terminals,
+    timelines,
     usage,
     watch,
     workloads,
@@ -218,15 +222,19 @@ class World:
         self.events = events.Events(store)
         self.ledger = ledger.Ledger(store)
         self.logs = logs.Logs(store, self.pods, clock=clock)
-        self.nodes = nodes.Nodes(store, self.cluster, clock=clock, ids=ids)
         seen = mirror.Mirror(store)
+        self.nodes = nodes.Nodes(store, self.cluster, seen, clock=clock, ids=ids)
         self.pulse = loop.Pulse()
         self.watch = watch.Watch(store, self.cluster, seen, clock=clock)
         self.device_map = device_map.DeviceMap(seen, self.cluster, clock=clock)
         self.overview = overview.Overview(seen, self.cluster, self.watch, clock=clock, facts=facts, pulse=self.pulse)
+        self.previews = previews.Previews(store, self.cluster, clock=clock, policy=self.planner.policy)
         self.projects = projects.Projects(store, self.cluster, clock=clock, ids=ids)
+        self.queue = queue.Queue(store, self.cluster, clock=clock, policy=self.planner.policy)
         self.receipts = receipts.Receipts(store)
+        self.series = series.Series(store, clock=clock)
         self.terminals = terminals.Terminals(store, self.pods, clock=clock, ids=ids)
+        self.timelines = timelines.Timelines(store, self.cluster, clock=clock)
         self.usage = usage.Usage(store, clock)
         self.workloads = workloads.Workloads(store, self.cluster, clock=clock, ids=ids, config=config)
 

@@ -1,7 +1,7 @@
 """Builds the web application from services. It starts nothing and reads no setting: `aliquot.app` does.
 
-Promises: every route is under /api/v1 but the two pages; what cannot be answered is a problem; `end_streams` makes
-every stream end, which a server that waits for its connections needs before it can end itself.
+Promises: every route is under /api/v1 but the page and the way into it; what cannot be answered is a problem;
+`end_streams` makes every stream end, which a server that waits for its connections needs before it can end itself.
 """
 
 import asyncio
@@ -32,7 +32,6 @@ from aliquot.api import (
     server,
     services,
     sign_in,
-    start_page,
     terminals,
     timelines,
     usage,
@@ -84,7 +83,7 @@ def assemble() -> fastapi.FastAPI:
     app.include_router(workloads.counting, prefix=PREFIX)
     app.include_router(sign_in.opening, prefix=PREFIX)
     app.include_router(sign_in.pages)
-    app.include_router(page.pages if page.is_built() else start_page.pages)
+    app.include_router(page.pages)  # The last one: it takes what nobody else does.
     problems.register(app)
     document: list[dict[str, Any]] = []  # Any: a JSON document
 

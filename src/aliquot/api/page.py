@@ -12,6 +12,8 @@ import secrets
 from fastapi import APIRouter, Request, Response, responses
 from starlette.exceptions import HTTPException
 
+from aliquot.api import door
+
 pages = APIRouter(include_in_schema=False)  # Any parameter may stand in the URL of a view: the page knows which.
 
 BUILT = pathlib.Path(__file__).parent / "built"
@@ -24,11 +26,6 @@ _POLICY = (
     "font-src 'self'; connect-src 'self'; worker-src 'self'; manifest-src 'self'; form-action 'self'; "
     "base-uri 'none'; frame-ancestors 'none'"
 )
-
-
-def is_built() -> bool:
-    """Whether there is a page to serve: a checkout has none before `make page`."""
-    return (BUILT / "index.html").is_file()
 
 
 @pages.get("/{path:path}")
@@ -55,7 +52,10 @@ def _file(file: pathlib.Path, path: str, *, accepts_gzip: bool) -> Response:
 
 
 def _page() -> Response:
+    index = BUILT / "index.html"
+    if not index.is_file():
+        return door.not_built()
     nonce = secrets.token_urlsafe(16)
-    text = (BUILT / "index.html").read_text(encoding="utf-8").replace(NONCE, nonce)
+    text = index.read_text(encoding="utf-8").replace(NONCE, nonce)
     policy = _POLICY.format(nonce=nonce)
     return responses.HTMLResponse(text, headers={"Content-Security-Policy": policy, "Cache-Control": "no-store"})

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Cookie, Query, Request, Response, responses, status
 
-from aliquot.api import bodies, given, guard, start_page
+from aliquot.api import bodies, door, given, guard
 from aliquot.core import errors
 from aliquot.service import access
 from aliquot.wire import records as shapes
@@ -47,11 +47,11 @@ async def sign_out(
 async def sign_in(
     request: Request, services: given.Services, code: Annotated[str, Query(max_length=200)] = ""
 ) -> Response:
-    """Where the link leads: sets the cookie and goes on to the start page."""
+    """Where the link leads: sets the cookie and goes on to the page."""
     try:
         secret = await services.access.redeem_link(code)
     except errors.Unauthenticated as error:
-        return start_page.closed_door(error.message)
+        return door.closed(error.message)
     response = responses.RedirectResponse("/", status.HTTP_303_SEE_OTHER)
     _set_cookie(response, secret, request)
     return response

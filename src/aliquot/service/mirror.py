@@ -42,6 +42,14 @@ class Sight:
             found[device] = found.get(device, 0) + milli
         return found
 
+    @cached_property
+    def pods_by_node(self) -> Mapping[str, Sequence[records.PodRow]]:
+        """The pods of each node that has any."""
+        found: dict[str, list[records.PodRow]] = {}
+        for pod in self.pods.values():
+            found.setdefault(pod.node, []).append(pod)
+        return found
+
     def holdings(self) -> Iterator[tuple[records.PodRow, str, int]]:
         """Each share that is held: its pod, its device, its thousandths."""
         for pod in self.pods.values():

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 
 from aliquot.core import errors
-from aliquot.core.model import Node
-from aliquot.service import access, audit, find, paging, ports, records, views
+from aliquot.core.model import Device, Node
+from aliquot.service import access, audit, find, mirror, paging, ports, records, views
 from aliquot.wire import base
 from aliquot.wire import nodes as shapes
 
@@ -15,9 +15,18 @@ _DEVICES = paging.Listable(filters=("node", "model"), sorts={"node": "node", "in
 class Nodes:
     """The use cases of nodes, devices and cordons."""
 
-    def __init__(self, store: ports.Store, cluster: ports.Cluster, *, clock: ports.Clock, ids: ports.Ids) -> None:
+    def __init__(
+        self,
+        store: ports.Store,
+        cluster: ports.Cluster,
+        seen: mirror.Mirror,
+        *,
+        clock: ports.Clock,
+        ids: ports.Ids,
+    ) -> None:
         self._store = store
         self._cluster = cluster
+        self._mirror = seen
         self._clock = clock
         self._journal = audit.Journal(clock, ids)
 
@@ -27,9 +36,9 @@ class Nodes:
         paging.check(request, _NODES)
         pool = request.filters.get("pool")
         nodes = [node for node in await self._cluster.nodes() if pool is None or node.pool == pool]
-        nodes = sorted(nodes, key=lambda node: node.id, reverse="-id" in request.sort)
-        held = await self._store.read(_held)
-        return paging.part([views.node(node, held) for node in nodes], request)
+        nodes.sort(key=lambda node: node.id, reverse="-id" in request.sort)
+        pods = (await self._mirror.look()).pods_by_node
+        return paging.part(nodes, request, lambda node: views.node(node, pods.get(node.id, ())))
 
     async def get(self, actor: access.Actor, ref: str) -> shapes.NodeView:
         """One node by its id."""
@@ -37,7 +46,7 @@ class Nodes:
         nodes = {node.id: node for node in await self._cluster.nodes()}
         if ref not in nodes:
             raise errors.NotFound(f"there is no node {ref!r}", field="node", valid=find.near_names(ref, sorted(nodes)))
-        return views.node(nodes[ref], await self._store.read(_held))
+        return views.node(nodes[ref], (await self._mirror.look()).pods_by_node.get(ref, ()))
 
     async def devices(self, actor: access.Actor, request: paging.ListRequest) -> base.Page[shapes.DeviceView]:
         """The devices with their holders. Filters: node, model. Sort: node, index."""
@@ -45,14 +54,13 @@ class Nodes:
         paging.check(request, _DEVICES)
         nodes = await self._cluster.nodes()
         use = (await self._cluster.facts()).use
-        now = self._clock.now()
+        sight = await self._mirror.look()
 
-        def work(tx: ports.Transaction) -> tuple[views.Held, views.Book]:
-            return _held(tx), views.read_book(tx, nodes, now=now)
+        def show(found: tuple[Node, Device]) -> shapes.DeviceView:
+            node, device = found
+            return views.device(views.Place(node.id, device), _holders(sight, *found), use.get(device.id))
 
-        held, book = await self._store.read(work)
-        wanted = [place for place in _ordered(nodes, request) if _matches(place, request)]
-        return paging.part([views.device(place, held, book, use=use.get(place.device.id)) for place in wanted], request)
+        return paging.part(_devices(nodes, request), request, show)
 
     async def cordon(self, actor: access.Actor, target: str) -> shapes.Cordon:
         """Nothing new starts there. `target`: a node's id, a device's UUID, its index (one node), or node/index."""
@@ -98,26 +106,33 @@ class Nodes:
         return result
 
 
-def _held(tx: ports.Transaction) -> views.Held:
-    pods = tx.pods.find(ports.Where("phase", "in", views.OPEN))
-    rows = tx.workloads.find(ports.Where("id", "in", {pod.workload for pod in pods}))
-    return views.Held(pods, {row.id: row for row in rows})
+def _holders(sight: mirror.Sight, node: Node, device: Device) -> list[shapes.DeviceHolder]:
+    found: list[shapes.DeviceHolder] = []
+    for pod in sight.pods_by_node.get(node.id, ()):
+        if any(share.device == device.id for share in pod.shares):
+            row = sight.workloads.get(pod.workload)
+            project = "" if row is None else sight.name(row.project)
+            found.append(views.holder(pod, device.id, row, project=project))
+    return found
 
 
-def _ordered(nodes: Sequence[Node], request: paging.ListRequest) -> list[views.Place]:
-    places = [views.Place(node.id, device) for node in nodes for device in node.devices]
-    places.sort(key=lambda place: (place.node, place.device.index))
-    for name in reversed(request.sort):
-        by_node = name.removeprefix("-") == "node"
-        places.sort(key=lambda place: place.node if by_node else "", reverse=name == "-node")
-        if not by_node:
-            places.sort(key=lambda place: place.device.index, reverse=name.startswith("-"))
-    return places
-
-
-def _matches(place: views.Place, request: paging.ListRequest) -> bool:
+def _devices(nodes: Sequence[Node], request: paging.ListRequest) -> list[tuple[Node, Device]]:
+    """The devices that match, in the order that is asked for, else by node and index."""
     node, model = request.filters.get("node"), request.filters.get("model")
-    return (node is None or place.node == node) and (model is None or model.lower() in place.device.model.lower())
+    found = [
+        (one, device)
+        for one in sorted(nodes, key=lambda one: one.id)
+        if node is None or one.id == node
+        for device in sorted(one.devices, key=lambda device: device.index)
+        if model is None or model.lower() in device.model.lower()
+    ]
+    for name in reversed(request.sort):
+        is_down = name.startswith("-")
+        if name.removeprefix("-") == "node":
+            found.sort(key=lambda pair: pair[0].id, reverse=is_down)
+        else:
+            found.sort(key=lambda pair: pair[1].index, reverse=is_down)
+    return found
 
 
 def _resolve(nodes: Sequence[Node], target: str) -> tuple[str, str, str]:

@@ -3,7 +3,7 @@
 Promises: an unknown filter or sort field is refused with the valid ones; a page is never longer than MAX_LIMIT.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -11,6 +11,7 @@ from aliquot.core import errors
 from aliquot.service import ports
 from aliquot.wire import base
 
+Row = TypeVar("Row")
 Item = TypeVar("Item")
 MAX_LIMIT = 1000
 
@@ -62,12 +63,13 @@ def query(request: ListRequest, listable: Listable, where: Sequence[ports.Where]
     return ports.Query(where=tuple(where), sort=sort, limit=request.limit, after=request.cursor)
 
 
-def part(items: Sequence[Item], request: ListRequest) -> base.Page[Item]:
-    """A page of a short list that is all there; the cursor is a position. Raises InvalidInput for another cursor."""
+def part(items: Sequence[Row], request: ListRequest, show: Callable[[Row], Item]) -> base.Page[Item]:
+    """A page of a list that is all there; only what is on it is put into words. The cursor is a position. Raises
+    InvalidInput for another cursor."""
     cursor = request.cursor or "0"
     if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 10):
         raise errors.InvalidInput("cursor: this is not a cursor of this list", field="cursor")
     start = int(cursor)
     end = start + request.limit
     following = str(end) if end < len(items) else None
-    return base.Page(items=list(items[start:end]), total=len(items), next=following)
+    return base.Page(items=[show(row) for row in items[start:end]], total=len(items), next=following)

@@ -55,14 +55,6 @@ class Book:
     data_directory: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
-    """Who holds what: the open pods, and the workloads that they are of."""
-
-    pods: Sequence[records.PodRow]
-    workloads: Mapping[str, records.WorkloadRow] = field(default_factory=dict)
-
-
 def places(tx: ports.Transaction, nodes: Sequence[Node], pods: Sequence[records.PodRow]) -> dict[str, Place]:
     """The devices of these pods by id, with their nodes. No others: there may be a hundred thousand."""
     known = {node.id: node for node in nodes} if pods else {}
@@ -147,9 +139,8 @@ def receipt(row: records.ReceiptRow, names: Mapping[str, str]) -> shapes.Receipt
     )
 
 
-def node(found: Node, held: Held) -> node_shapes.NodeView:
-    """A machine and how much of it is held."""
-    here = [pod for pod in held.pods if pod.node == found.id]
+def node(found: Node, here: Sequence[records.PodRow]) -> node_shapes.NodeView:
+    """A machine and how much of it its pods hold."""
     taken = {share.device for pod in here for share in pod.shares}
     return node_shapes.NodeView(
         id=found.id,
@@ -167,10 +158,11 @@ def node(found: Node, held: Held) -> node_shapes.NodeView:
     )
 
 
-def device(place: Place, held: Held, book: Book, *, use: node_shapes.DeviceUse | None) -> node_shapes.DeviceView:
+def device(
+    place: Place, holders: Sequence[node_shapes.DeviceHolder], use: node_shapes.DeviceUse | None
+) -> node_shapes.DeviceView:
     """A device and who holds it."""
     found = place.device
-    holders = [holder for pod in held.pods if (holder := _holder(pod, found.id, held, names=book.names)) is not None]
     return node_shapes.DeviceView(
         id=found.id,
         node=place.node,
@@ -185,8 +177,24 @@ def device(place: Place, held: Held, book: Book, *, use: node_shapes.DeviceUse |
         foreign=[node_shapes.ForeignUse(pid=one.pid, user=one.user, mib=one.mib) for one in found.foreign],
         held_milli_gpus=sum(holder.milli_gpus for holder in holders),
         held_mib=sum(holder.mib for holder in holders),
-        holders=holders,
+        holders=list(holders),
         use=use,
+    )
+
+
+def holder(
+    pod: records.PodRow, device_id: str, row: records.WorkloadRow | None, *, project: str
+) -> node_shapes.DeviceHolder:
+    """A pod that holds something of a device; `row` is its workload, if it is known."""
+    shares = [share for share in pod.shares if share.device == device_id]
+    return node_shapes.DeviceHolder(
+        workload=pod.workload,
+        workload_name=pod.workload if row is None else row.name,
+        project=project,
+        pod=pod.id,
+        milli_gpus=sum(share.milli for share in shares),
+        mib=sum(share.mib for share in shares),
+        is_ending=pod.phase is shapes.PodPhase.ENDING,
     )
 
 
@@ -276,22 +284,4 @@ def _share(id: str, milli: int, mib: int, *, book: Book) -> shapes.Share:
         mib=mib,
         guarantee=found.guarantee,
         is_simulated=found.is_simulated,
-    )
-
-
-def _holder(
-    pod: records.PodRow, device_id: str, held: Held, *, names: Mapping[str, str]
-) -> node_shapes.DeviceHolder | None:
-    shares = [share for share in pod.shares if share.device == device_id]
-    if not shares:
-        return None
-    row = held.workloads.get(pod.workload)
-    return node_shapes.DeviceHolder(
-        workload=pod.workload,
-        workload_name=pod.workload if row is None else row.name,
-        project="" if row is None else names.get(row.project, row.project),
-        pod=pod.id,
-        milli_gpus=sum(share.milli for share in shares),
-        mib=sum(share.mib for share in shares),
-        is_ending=pod.phase is shapes.PodPhase.ENDING,
     )
