@@ -258,7 +258,7 @@ def wire_up(
         overview=overview.Overview(seen, machine, watching, clock=times, facts=facts, pulse=loop.Pulse()),
         previews=previews.Previews(store, machine, clock=times, policy=workloads.Config().policy),
         projects=projects.Projects(store, machine, clock=times, ids=ids),
-        queue=queue.Queue(store, machine, clock=times),
+        queue=queue.Queue(store, machine, seen, clock=times, policy=workloads.Config().policy),
         receipts=receipts.Receipts(store),
         series=series.Series(store, clock=times),
         server=server.Server(store, machine, facts=facts),

@@ -230,7 +230,7 @@ class World:
         self.overview = overview.Overview(seen, self.cluster, self.watch, clock=clock, facts=facts, pulse=self.pulse)
         self.previews = previews.Previews(store, self.cluster, clock=clock, policy=self.planner.policy)
         self.projects = projects.Projects(store, self.cluster, clock=clock, ids=ids)
-        self.queue = queue.Queue(store, self.cluster, clock=clock, policy=self.planner.policy)
+        self.queue = queue.Queue(store, self.cluster, seen, clock=clock, policy=self.planner.policy)
         self.receipts = receipts.Receipts(store)
         self.series = series.Series(store, clock=clock)
         self.terminals = terminals.Terminals(store, self.pods, clock=clock, ids=ids)

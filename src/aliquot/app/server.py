@@ -195,7 +195,7 @@ class _Server:
             overview=overview.Overview(seen, machine, watching, clock=times, facts=facts, pulse=self._pulse),
             previews=previews.Previews(store, machine, clock=times, policy=self._policy()),
             projects=projects.Projects(store, machine, clock=times, ids=ids),
-            queue=queue.Queue(store, machine, clock=times, policy=self._policy()),
+            queue=queue.Queue(store, machine, seen, clock=times, policy=self._policy()),
             receipts=receipts.Receipts(store),
             series=series.Series(store, clock=times),
             server=server.Server(store, machine, facts=facts),

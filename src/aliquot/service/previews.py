@@ -10,7 +10,7 @@ from dataclasses import replace
 from aliquot.core import change as changes
 from aliquot.core import errors, lifecycle
 from aliquot.core.model import Amounts, Policy, Snapshot
-from aliquot.service import access, ahead, demand, find, intake, ports, questions, queues, records
+from aliquot.service import access, ahead, demand, find, intake, look, ports, questions, queues, records
 from aliquot.wire import projects as project_shapes
 from aliquot.wire import queue as shapes
 from aliquot.wire import workloads as workload_shapes
@@ -37,7 +37,7 @@ class Previews:
             return queues.changed(find.queue(tx, ref, noun=noun), change)
 
         row = await self._store.read(work)
-        snapshot = await self._cluster.snapshot()
+        snapshot = await look.snapshot(self._store, self._cluster)
         overlay = [changes.SetTerms(row.id, pool, row.terms[pool]) for pool in change.pools]
         after = changes.overlay(snapshot, overlay)
         now = self._clock.now()
@@ -58,7 +58,7 @@ class Previews:
             return intake.with_changes(row, change)
 
         row = await self._store.read(work)
-        snapshot = await self._cluster.snapshot()
+        snapshot = await look.snapshot(self._store, self._cluster)
         if all(one.id != row.id for one in snapshot.workloads):  # It is suspended: as if it were resumed.
             row = replace(row, phase=lifecycle.Phase.PENDING)
         wanted = demand.demand(row, ())

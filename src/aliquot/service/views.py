@@ -105,9 +105,9 @@ def pod_view(pod: records.PodRow, book: Book) -> shapes.PodView:
     )
 
 
-def reason(row: records.WorkloadRow, book: Book) -> shapes.Reason | None:
+def reason(row: records.WorkloadRow, last: waits.Waits) -> shapes.Reason | None:
     """Why it waits, as the last cycle found it; None if it does not."""
-    stored = book.last.reason(row.id) if row.phase is lifecycle.Phase.PENDING else None
+    stored = last.reason(row.id) if row.phase is lifecycle.Phase.PENDING else None
     if stored is None:
         return None
     return shapes.Reason(
@@ -115,7 +115,7 @@ def reason(row: records.WorkloadRow, book: Book) -> shapes.Reason | None:
         message=stored.message,
         numbers=dict(stored.numbers),
         blockers=[shapes.Blocker(workload=id, description=text) for id, text in stored.blockers],
-        position=book.last.position(row.id),
+        position=last.position(row.id),
     )
 
 
@@ -263,7 +263,7 @@ def _workload(row: records.WorkloadRow, pods: Sequence[records.PodRow], book: Bo
         "outcome": row.outcome if row.finished is not None else None,
         "exit_code": row.exit_code,
         "exit_signal": row.exit_signal,
-        "reason": reason(row, book),
+        "reason": reason(row, book.last),
         "not_before": row.not_before if row.phase is lifecycle.Phase.PENDING else None,
         "url": next((f"http://{book.host}:{pod.port}" for pod in running if pod.port is not None), None),
         "devices": [place.name for place in known],
