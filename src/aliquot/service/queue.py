@@ -7,15 +7,16 @@ states none, it is unknown, with whose it is.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from aliquot.core import lifecycle
 from aliquot.core.model import DEFAULT_POOL, Node, Policy
-from aliquot.service import access, ahead, look, mirror, paging, ports, records, views
+from aliquot.service import access, ahead, find, look, mirror, paging, ports, records, views
 from aliquot.wire import base
 from aliquot.wire import queue as shapes
+from aliquot.wire import workloads as workload_shapes
 
 LISTABLE = paging.Listable(filters=("project", "department", "pool"), sorts={}, order=())
 MOST_WAITING = 500
