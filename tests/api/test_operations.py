@@ -4,9 +4,7 @@ import io
 import itertools
 import json
 import tarfile
-import time
 from collections.abc import Callable
-from concurrent import futures
 
 import pytest
 
@@ -88,13 +86,10 @@ class Calls:
         assert (found.unit, len(found.times)) == ("GPU", len(found.capacity))
 
     def stream_changes(self) -> None:
-        made: list[str] = []
-        with futures.ThreadPoolExecutor(1) as other:  # Only what changes after the stream is open is told.
-            told = other.submit(next, self.asked.stream_changes())
-            while not told.done():
-                made.append(self.waiting().id)
-                time.sleep(0.05)
-        assert {row.id for row in told.result().workloads} & set(made)
+        self.waiting()
+        after = self.asked.list_events(limit=1).items[0].sequence
+        made = self.waiting()
+        assert made.id in {row.id for row in next(self.asked.stream_changes(after=after)).workloads}
 
     def list_queue(self) -> None:
         made = self.waiting()

@@ -16,10 +16,10 @@ from aliquot.cli import (
     projects,
     receipts,
     status,
-    submit,
     top,
     usage,
     why,
+    words,
     workloads,
 )
 from aliquot.core import lifecycle
@@ -243,7 +243,7 @@ def test_the_list_of_changes(snapshot: assertion.SnapshotAssertion) -> None:
     ids=["starts", "evicts", "waits"],
 )
 def test_a_dry_run_says_what_would_happen(answer: shapes.DryRun, snapshot: assertion.SnapshotAssertion) -> None:
-    assert submit.foresee(answer) == snapshot
+    assert words.foresee(answer, "created") == snapshot
 
 
 def test_a_piped_table_has_no_colours_and_cuts_nothing() -> None:

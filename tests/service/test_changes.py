@@ -286,5 +286,5 @@ async def test_nothing_runs_on_when_nobody_follows(world: World) -> None:
     async with listening(world):
         assert len(asyncio.all_tasks()) > len(before)
 
-    await asyncio.sleep(0)
+    await world.rows()
     assert asyncio.all_tasks() == before

@@ -27,7 +27,15 @@ class Listing:
     def taken_from(cls, asked: dict[str, Any]) -> "Listing":  # Any: click's values
         """Take the options of a list out of what click gives."""
         is_all, limit = asked.pop("is_all"), asked.pop("limit")
-        return cls(None if is_all else limit, asked.pop("sort"))
+        return cls(None if is_all else limit, asked.pop("sort", None))
+
+
+def limits(command: Command) -> Command:
+    """Give a command `--limit` and `--all`, where the order is fixed."""
+    command = click.option("--all", "is_all", is_flag=True, help="All of them, however many.")(command)
+    return click.option(
+        "--limit", type=click.IntRange(min=1), default=SHOWN, show_default=True, help="At most so many."
+    )(command)
 
 
 def options(*, sort: str) -> Callable[[Command], Command]:
@@ -37,10 +45,7 @@ def options(*, sort: str) -> Callable[[Command], Command]:
         command = click.option("--sort", default=sort, show_default=True, help="Fields, `-` before one: descending.")(
             command
         )
-        command = click.option("--all", "is_all", is_flag=True, help="All of them, however many.")(command)
-        return click.option(
-            "--limit", type=click.IntRange(min=1), default=SHOWN, show_default=True, help="At most so many."
-        )(command)
+        return limits(command)
 
     return add
 

@@ -52,14 +52,19 @@ def create(name: str, department: str, layout: output.Format, **asked: Any) -> N
 
 @projects.command("update")
 @click.argument("name")
+@click.option("--dry-run", "is_dry", is_flag=True, help="Only say who would start and who would be evicted.")
 @queues.options
 @output.option
-def update(name: str, layout: output.Format, **asked: Any) -> None:  # Any: click's values
+def update(name: str, layout: output.Format, *, is_dry: bool, **asked: Any) -> None:  # Any: click's values
     """Change a project's terms; what is not given stays."""
     queues.demand_change(queues.changed(asked, shapes.PoolTerms()))
     client = connection.open_client()
     before = queues.standing(client.get_project(name).pools, asked["pool"]).terms
     change = shapes.QueueUpdate(pools={asked["pool"]: queues.changed(asked, before)})
+    if is_dry:
+        preview = client.preview_project(name, change)
+        output.write(preview, layout, lambda _: queues.foresee(preview))
+        return
     view = client.update_project(name, change)
     output.write(view, layout, lambda _: f"project {view.name} is changed\n\n{queues.terms_table(view.pools)}")
 

@@ -9,6 +9,7 @@ from aliquot.cli import output, words
 from aliquot.core import errors, quantities
 from aliquot.core.model import DEFAULT_POOL, RESOURCES
 from aliquot.wire import projects as shapes
+from aliquot.wire import queue as queue_shapes
 
 Command = TypeVar("Command", bound=Callable[..., object])
 
@@ -63,6 +64,32 @@ def demand_change(update: shapes.PoolTermsUpdate) -> None:
     if not update.model_fields_set:
         valid = [f"--{resource}-{part}" for resource in RESOURCES for part in ("quota", "weight", "limit")]
         raise errors.InvalidInput("nothing to change was given", valid=[*valid, "--priority"])
+
+
+def foresee(preview: queue_shapes.QueuePreview) -> str:
+    """What other terms would do, in words. Nothing was changed."""
+    lines = [
+        *(f"{one.name} ({one.project}) would start: {one.gpu} GPU on {_places(one.places)}" for one in preview.starts),
+        *(
+            f"{one.name} ({one.project}) would be evicted, {one.gpu} GPU"
+            + (f", for {one.for_name}" if one.for_name else "")
+            for one in preview.evicts
+        ),
+        *(
+            f"the fair share of {one.queue} in pool {one.pool} would go from "
+            f"{quantities.format_milli(one.before_milli_gpus)} to {quantities.format_milli(one.after_milli_gpus)} GPU"
+            for one in preview.fair_shares
+        ),
+    ]
+    if preview.waits_before != preview.waits_after:
+        lines.append(f"{preview.waits_after} would wait, where {preview.waits_before} would without it")
+    if not preview.is_complete:
+        lines.append("and more would follow than a preview looks at")
+    return "\n".join([*(lines or ["Nobody would start, and nobody would be evicted."]), "Nothing was changed."])
+
+
+def _places(places: Sequence[str]) -> str:
+    return ", ".join(places) or "any node"
 
 
 def _amount(option: str, value: str | int) -> str | int | None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from aliquot.cli import connection, definitions, output, run, waiting
+from aliquot.cli import connection, definitions, output, run, waiting, words
 from aliquot.core import errors, lifecycle
 from aliquot.wire import workloads as shapes
 
@@ -43,7 +43,7 @@ def submit(
     client = connection.open_client()
     if dry_run:
         answer = client.dry_run_workload(definition)
-        output.write(answer, layout, lambda _: foresee(answer))
+        output.write(answer, layout, lambda _: words.foresee(answer, "created"))
         return
     detail = client.submit_workload(definition, key=asked["key"])
     output.write(detail, layout, lambda _: taken_in(detail))
@@ -54,17 +54,3 @@ def taken_in(detail: shapes.WorkloadDetail) -> str:
     if detail.phase is lifecycle.Phase.PENDING and detail.reason is not None:
         return f"{detail.name} is submitted. {waiting.why(detail)}"
     return f"{detail.name} is submitted; `aliquot logs -f {detail.name}` shows its output"
-
-
-def foresee(answer: shapes.DryRun) -> str:
-    """What submitting would do, in words. Nothing was created."""
-    places = f" on {', '.join(answer.places)}" if answer.places else ""
-    match answer.outcome:
-        case "starts":
-            return f"It would start at once{places}. Nothing was created."
-        case "starts-after-evictions":
-            evicted = ", ".join(answer.evicts)
-            return f"It would start{places} in the place of {evicted}, which would be evicted. Nothing was created."
-        case _:
-            message = answer.reason.message if answer.reason else "the engine gives no reason"
-            return f"It would wait: {message}. Nothing was created."

@@ -147,3 +147,17 @@ def quota(amount: str | None) -> str:
 def limit(amount: str | None) -> str:
     """A limit: `none` where there is none."""
     return "none" if amount is None else amount
+
+
+def foresee(answer: workloads.DryRun, done: str) -> str:
+    """What submitting or changing would do, in words. Nothing was `done`."""
+    places = f" on {', '.join(answer.places)}" if answer.places else ""
+    match answer.outcome:
+        case "starts":
+            return f"It would start at once{places}. Nothing was {done}."
+        case "starts-after-evictions":
+            evicted = ", ".join(answer.evicts)
+            return f"It would start{places} in the place of {evicted}, which would be evicted. Nothing was {done}."
+        case _:
+            message = answer.reason.message if answer.reason else "the engine gives no reason"
+            return f"It would wait: {message}. Nothing was {done}."

@@ -68,8 +68,11 @@ def get(target: connection.Target, layout: output.Format) -> None:
 @click.option("--replicas", type=int, help="Pods that start together.")
 @click.option("--priority", help="0 to 1000, or very-low, low, medium, high, very-high.")
 @click.option("--preemptible/--not-preemptible", default=None, help="Whether others may take its place.")
+@click.option("--dry-run", "is_dry", is_flag=True, help="Only say what would happen.")
 @output.option
-def update(target: connection.Target, layout: output.Format, **asked: Any) -> None:  # Any: click's values
+def update(
+    target: connection.Target, layout: output.Format, *, is_dry: bool, **asked: Any
+) -> None:  # Any: click's values
     """Change what a waiting or suspended workload asks for; of one that runs, its priority."""
     given = {name: value for name, value in asked.items() if value is not None}
     if not given:
@@ -77,6 +80,10 @@ def update(target: connection.Target, layout: output.Format, **asked: Any) -> No
     _check_amounts(given)
     change = faults.read(shapes.WorkloadUpdate, given)
     client = connection.open_client()
+    if is_dry:
+        answer = client.preview_workload(target.ref, change, project=target.project)
+        output.write(answer, layout, lambda _: words.foresee(answer, "changed"))
+        return
     detail = client.update_workload(target.ref, change, project=target.project)
     output.write(detail, layout, lambda _: f"{detail.name} changed: it is {detail.phase}")
 
