@@ -46,7 +46,7 @@ CHATTER = "for n in $(seq 1 4000); do echo step $n loss 0.$((n * 7919 % 900 + 10
 
 
 @contextmanager
-def _small(data: pathlib.Path) -> Iterator[Served]:
+def small(data: pathlib.Path) -> Iterator[Served]:
     """Two departments, five projects; some run, some wait, some are over."""
     with served.serving(data, "--devices", "8xH100") as server:
         for department, projects in {
@@ -81,12 +81,12 @@ def _large(data: pathlib.Path) -> Iterator[Served]:
 
 CLUSTERS: dict[str, Callable[[pathlib.Path], AbstractContextManager[Served]]] = {
     "empty": _empty,
-    "small": _small,
+    "small": small,
     "large": _large,
 }
 
 
-def _names(server: Served) -> dict[str, str]:
+def names(server: Served) -> dict[str, str]:
     """What the paths of pages are filled with."""
     workloads = server.client.list_workloads(limit=50).items
     waiting = [one.id for one in workloads if one.phase == "pending"]
@@ -101,11 +101,11 @@ def _names(server: Served) -> dict[str, str]:
 
 
 def _shoot(browser: Browser, server: Served, name: str, *, pages: Sequence[str], to: pathlib.Path) -> None:
-    names = _names(server)
+    filled = names(server)
     for scheme in ("light", "dark"):
         tab = driving.open_tab(browser, server, "/", scheme=scheme)
         for page in pages:
-            tab.go(PAGES[page].format(**names))
+            tab.go(PAGES[page].format(**filled))
             tab.page.wait_for_timeout(SETTLE_MS)
             path = to / f"{name}-{page}-{scheme}.png"
             tab.page.screenshot(path=path)

@@ -14,10 +14,24 @@ const accent: MantineColorsTuple = [
   "#12388c",
 ];
 
+// The greys of the dark theme, of the hue of its surface.
+const dark: MantineColorsTuple = [
+  "#e3e7ec",
+  "#c3cad3",
+  "#9ba7b5",
+  "#6c7886",
+  "#3b4550",
+  "#2c343e",
+  "#1d232b",
+  "#14181d",
+  "#101418",
+  "#0b0e12",
+];
+
 export const theme = createTheme({
-  colors: { accent },
+  colors: { accent, dark },
   primaryColor: "accent",
-  primaryShade: { light: 7, dark: 4 },
+  primaryShade: { light: 7, dark: 6 },
   autoContrast: true,
   fontFamily: "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', sans-serif",
   fontFamilyMonospace: "ui-monospace, 'SF Mono', Menlo, Consolas, 'DejaVu Sans Mono', monospace",

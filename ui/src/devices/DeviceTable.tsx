@@ -26,7 +26,7 @@ export function DeviceTable({ devices }: { devices: readonly DeviceView[] }) {
             <Table.Th className="number">Use</Table.Th>
             <Table.Th>Enforced by</Table.Th>
             <Table.Th>Held by</Table.Th>
-            <Table.Th />
+            <Table.Th>Take work</Table.Th>
           </Table.Tr>
         </Table.Thead>
         <Table.Tbody>

@@ -3,7 +3,7 @@ import { Loader, SegmentedControl, Table } from "@mantine/core";
 import { IconAlertTriangle, IconCircleCheck, IconX } from "@tabler/icons-react";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { useEffect, useMemo } from "react";
+import { useMemo } from "react";
 import {
   type Finding,
   getOverview,
@@ -18,16 +18,21 @@ import { Chart } from "@/parts/Chart";
 import { colour, colourNames } from "@/parts/colours";
 import { Empty } from "@/parts/Empty";
 import { Fault } from "@/parts/Faults";
-import { count, duration, gpus, number, percent, words } from "@/parts/format";
+import { duration, gpus, number, percent, words } from "@/parts/format";
 import { PageHead } from "@/parts/PageHead";
 import { useQueryState } from "@/parts/url";
 import { When } from "@/parts/When";
 import css from "./Overview.module.css";
 
 export function Overview() {
-  const overview = useQuery({ queryKey: ["overview"], queryFn: async () => (await getOverview()).data });
+  // Asked again though nothing changed: how long ago the scheduler decided is a fact of its own.
+  const overview = useQuery({
+    queryKey: ["overview"],
+    queryFn: async () => (await getOverview()).data,
+    refetchInterval: 5_000,
+  });
   const state = overview.data;
-  useEffect(() => colourNames(state?.departments.map((one) => one.name) ?? []), [state?.departments]);
+  useMemo(() => colourNames(state?.departments.map((one) => one.name) ?? []), [state?.departments]);
   if (overview.error && !state)
     return <Fault error={overview.error} what="read the overview" onRetry={() => void overview.refetch()} />;
   if (!state) return <Loader aria-label="loading" />;
@@ -72,7 +77,9 @@ function Health({ findings, lastCycle }: { findings: readonly Finding[]; lastCyc
       })}
       {lastCycle && (
         <li className="quiet">
-          last decided <When time={lastCycle.at} />, in {number(Math.round(lastCycle.seconds * 1000))} ms
+          <span>
+            last decided <When time={lastCycle.at} />, in {number(Math.round(lastCycle.seconds * 1000))} ms
+          </span>
         </li>
       )}
     </ul>
@@ -197,7 +204,7 @@ function Waiting({ groups }: { groups: readonly WaitingGroup[] }) {
           <Table.Thead>
             <Table.Tr>
               <Table.Th>Reason</Table.Th>
-              <Table.Th />
+              <Table.Th>Asked for</Table.Th>
               <Table.Th className="number">GPU</Table.Th>
               <Table.Th className="number">Workloads</Table.Th>
               <Table.Th className="number">Longest</Table.Th>
@@ -286,7 +293,7 @@ function Departments({ state }: { state: Shape }) {
                     <Bar value={one.heldMilliGpus} max={most} colour={colour(one.name)} marks={marks} label={label} />
                   </Table.Td>
                   <Table.Td className="number">{gpus(one.heldMilliGpus)} GPU</Table.Td>
-                  <Table.Td className="number quiet">{count(one.waiting, "waits", "wait")}</Table.Td>
+                  <Table.Td className="number quiet">{number(one.waiting)} waiting</Table.Td>
                 </Table.Tr>
               );
             })}

@@ -41,8 +41,9 @@ export function Chart(props: Props) {
   const latest = useRef(props);
   latest.current = props;
 
+  const isWaiting = isLoading && times.length === 0;
   useEffect(() => {
-    if (isTable || holder.current === null) return;
+    if (isTable || isWaiting || holder.current === null) return;
     let isGone = false;
     let observer: ResizeObserver | null = null;
     const place = holder.current;
@@ -65,7 +66,7 @@ export function Chart(props: Props) {
       chart.current?.dispose();
       chart.current = null;
     };
-  }, [isTable, group]);
+  }, [isTable, isWaiting, group]);
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: another theme has other colours
   useEffect(() => {
@@ -85,7 +86,7 @@ export function Chart(props: Props) {
           onPicture={() => picture(chart.current, title)}
         />
       </Group>
-      {isLoading && times.length === 0 ? (
+      {isWaiting ? (
         <Skeleton height={height} />
       ) : isTable ? (
         <div style={{ height, overflow: "auto" }}>

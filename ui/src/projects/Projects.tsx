@@ -3,7 +3,7 @@ import { Button, Group, Loader, Select } from "@mantine/core";
 import { IconPlus } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { useEffect, useMemo, useRef, useState } from "react";
+import { useMemo, useRef, useState } from "react";
 import { type DepartmentView, listDepartments, listProjects, type ProjectView } from "@/api";
 import { Bar } from "@/parts/Bar";
 import { colour, colourNames } from "@/parts/colours";
@@ -62,7 +62,7 @@ export function Projects() {
     () => rowsOf(departments.data ?? [], projects.data ?? [], pool, query.q ?? ""),
     [departments.data, projects.data, pool, query.q],
   );
-  useEffect(() => colourNames((departments.data ?? []).map((one) => one.name)), [departments.data]);
+  useMemo(() => colourNames((departments.data ?? []).map((one) => one.name)), [departments.data]);
   const error = departments.error ?? projects.error;
   const chosen = rows.find((one) => one.id === query.queue || one.name === query.queue);
 
@@ -157,7 +157,7 @@ function Tree({ rows, chosen, onChoose }: TreeProps) {
         <div role="row" className={css.head}>
           {[
             "Name",
-            "Held against what it is due",
+            "Held of what is due",
             "Held, GPU",
             "Fair share, GPU",
             "Quota, GPU",

@@ -172,6 +172,9 @@ function QuotaSlider({ value, max, onChange }: { value: string; max: number; onC
   const top = Math.max(8, Math.ceil(Math.max(max, now)));
   return (
     <div className={css.drag}>
+      <span className="quiet">
+        GPU quota, to drag: {number(now)} of {number(top)}
+      </span>
       <Slider
         aria-label="GPU quota"
         value={now}

@@ -1,7 +1,7 @@
 // What did it cost, who wasted what?
 import { SegmentedControl } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { useEffect, useMemo } from "react";
+import { useMemo } from "react";
 import { getUsageSeries } from "@/api";
 import { now } from "@/live/clock";
 import { Chart } from "@/parts/Chart";
@@ -94,7 +94,7 @@ export function Usage() {
       lines.map((one) => ({ id: one.name, allocated: sum(one.allocatedGpuHours) ?? 0, used: sum(one.usedGpuHours) })),
     [lines],
   );
-  useEffect(() => colourNames(lines.map((one) => one.name)), [lines]);
+  useMemo(() => colourNames(lines.map((one) => one.name)), [lines]);
   const shown = lines
     .slice(0, MOST_LINES)
     .map((one) => ({ name: one.name, values: one.allocatedGpuHours, colour: colour(one.name) }));
