@@ -100,6 +100,8 @@ def _without_none(hint: Any) -> tuple[Any, bool]:
 def _storing(hint: Any) -> Convert:
     inner, is_nullable = _without_none(hint)
     convert = _storing_value(inner)
+    if convert is _same:
+        return _same
     return (lambda value: None if value is None else convert(value)) if is_nullable else convert
 
 
@@ -130,6 +132,8 @@ def _storing_value(hint: Any) -> Convert:
 def _loading(hint: Any) -> Convert:
     inner, is_nullable = _without_none(hint)
     convert = _loading_value(inner)
+    if convert is _same:
+        return _same
     return (lambda value: None if value is None else convert(value)) if is_nullable else convert
 
 
@@ -142,7 +146,7 @@ def _loading_value(hint: Any) -> Convert:
     if origin is tuple:
         parts = [_loading(part) for part in arguments if part is not Ellipsis]
         if arguments[-1] is Ellipsis:
-            return lambda value: tuple(parts[0](item) for item in value)
+            return tuple if parts[0] is _same else lambda value: tuple(parts[0](item) for item in value)
         return lambda value: tuple(part(item) for part, item in zip(parts, value, strict=True))
     if origin is not None and isinstance(origin, type) and issubclass(origin, Mapping):
         one = _loading(arguments[1])

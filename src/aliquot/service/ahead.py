@@ -7,10 +7,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from aliquot.core import schedule
 from aliquot.core.model import Amounts, Place, Pod, PodState, Policy, Promise, Snapshot, Workload
 from aliquot.core.plan import Plan
+from aliquot.service.loop import Planner
 
+MOST_STEPS = 100_000
+"""Steps of search in one cycle that is only looked ahead: people wait for the answer."""
 MOST_CYCLES = 6
 """Until rest; what follows then is said to follow."""
 MOST_ENDS = 50
@@ -27,18 +29,26 @@ class Course:
     shares: Mapping[tuple[str, str], Amounts] = field(default_factory=dict)
     waits: int = 0
     is_complete: bool = False
+    is_cut_off: bool = False
+    """A cycle searched so long that it was cut off: what it did not find may be there."""
 
 
-def follow(snapshot: Snapshot, policy: Policy, *, now: datetime) -> Course:
+def planner(policy: Policy) -> Planner:
+    """One for all that is looked ahead from one snapshot: what stays the same is looked at once."""
+    return Planner(replace(policy, step_budget=min(policy.step_budget, MOST_STEPS)))
+
+
+def follow(snapshot: Snapshot, plans: Planner, *, now: datetime) -> Course:
     """Cycle after cycle, until nothing starts or ends. Who starts and is evicted again has done neither."""
     course = Course()
     for turn in range(MOST_CYCLES):
-        plan = schedule.schedule(snapshot, policy, now)
+        plan = plans.plan(snapshot, now)
+        course.is_cut_off = course.is_cut_off or plan.is_cut_off
         if turn == 0:
             course.shares = plan.fair_share
         course.waits = len(plan.waits)
         if not plan.binds and not plan.evicts:
-            course.is_complete = True
+            course.is_complete = not course.is_cut_off
             return course
         for evict in plan.evicts:
             if course.starts.pop(evict.workload, None) is None:
@@ -90,14 +100,14 @@ def _moved(workload: Workload, places: Mapping[str, Place], ended: Collection[st
     return replace(workload, pods=pods, started=(workload.started or now) if runs else None)
 
 
-def starts(snapshot: Snapshot, policy: Policy, *, now: datetime) -> dict[str, datetime]:
+def starts(snapshot: Snapshot, plans: Planner, *, now: datetime) -> dict[str, datetime]:
     """When those who wait start at the latest, by workload, if what runs ends when its stated run time is over and what
     then starts does the same. Who is not in it waits for something that states no end, or for too many ends.
     """
     found: dict[str, datetime] = {}
     at = now
     for _ in range(MOST_ENDS):
-        plan = schedule.schedule(snapshot, policy, at)
+        plan = plans.plan(snapshot, at)
         for bind in plan.binds:
             found.setdefault(bind.workload, at)
         snapshot = after(snapshot, plan, at)

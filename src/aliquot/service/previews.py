@@ -41,8 +41,9 @@ class Previews:
         overlay = [changes.SetTerms(row.id, pool, row.terms[pool]) for pool in change.pools]
         after = changes.overlay(snapshot, overlay)
         now = self._clock.now()
-        without = await asyncio.to_thread(ahead.follow, snapshot, self._policy, now=now)
-        with_it = await asyncio.to_thread(ahead.follow, after, self._policy, now=now)
+        plans = ahead.planner(self._policy)
+        without = await asyncio.to_thread(ahead.follow, snapshot, plans, now=now)
+        with_it = await asyncio.to_thread(ahead.follow, after, plans, now=now)
         return await self._store.read(lambda tx: _difference(tx, snapshot, without, with_it=with_it))
 
     async def workload(

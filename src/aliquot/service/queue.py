@@ -74,7 +74,7 @@ class Queue:
         return paging.part(rows, request, line.entry)
 
     async def _outlook(self, sight: mirror.Sight) -> _Outlook:
-        """What is known of when they start. Worked out anew where something changed, and at most a tenth of the time."""
+        """What is known of when they start. Worked out anew where something changed, at most a tenth of the time."""
         if sum(row.phase is lifecycle.Phase.PENDING for row in sight.workloads.values()) > MOST_WAITING:
             return _Outlook({}, is_worked_out=False)
         async with self._working_out:
@@ -83,7 +83,7 @@ class Queue:
                 snapshot = await look.snapshot(self._store, self._cluster)
                 runs = [one for one in snapshot.workloads if one.started is not None]
                 endless = frozenset(one.id for one in runs if one.max_run_time is None)
-                starts = await asyncio.to_thread(ahead.starts, snapshot, self._policy, now=now)
+                starts = await asyncio.to_thread(ahead.starts, snapshot, ahead.planner(self._policy), now=now)
                 done = self._clock.now()
                 last = self._last = _Worked(sight.commit, done + REST * (done - now), _Outlook(starts, endless))
             return last.outlook

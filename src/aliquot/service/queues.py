@@ -3,6 +3,7 @@
 Promises: the first start makes a department and a project `default` whose quota is the machine, and never again.
 """
 
+import functools
 import json
 from collections.abc import Mapping
 from dataclasses import replace
@@ -92,8 +93,7 @@ def describe(change: shapes.QueueUpdate) -> str:
 def standings(tx: ports.Transaction) -> Standings:
     """What the last cycle counted; empty before the first."""
     row = tx.facts.get(STANDINGS)
-    found: Standings = {} if row is None else json.loads(row.value)
-    return found
+    return {} if row is None else _read_standings(row.value)
 
 
 def pools(row: records.QueueRow, counted: Standings) -> dict[str, shapes.PoolStanding]:
@@ -106,6 +106,12 @@ def count_active(tx: ports.Transaction, project: str) -> int:
     """How many workloads of a project have processes."""
     phases = tuple(lifecycle.ACTIVE | lifecycle.ENDING)
     return tx.workloads.count(ports.Where("phase", "in", phases), project=project)
+
+
+@functools.lru_cache(maxsize=2)  # Each row of a list asks for the same.
+def _read_standings(text: str) -> Standings:
+    found: Standings = json.loads(text)
+    return found
 
 
 def _standing(row: records.QueueRow, pool: str, counted: Mapping[str, Mapping[str, int]]) -> shapes.PoolStanding:
