@@ -37,8 +37,8 @@ _ARGUMENTS = (
     "--disable-component-update",
     "--disable-sync",
 )
-EXPECTED = ("401", "the server was not reached", "ERR_CONNECTION", "ERR_INCOMPLETE_CHUNKED", "ERR_NETWORK")
-"""Of what the console says of requests: who is not signed in, and a server that is down, which some tests want."""
+EXPECTED = ("401", "409", "the server was not reached", "ERR_CONNECTION", "ERR_INCOMPLETE_CHUNKED", "ERR_NETWORK")
+"""Of what the console says of requests: who is not signed in, what does not wait any more, a server that is down."""
 
 
 @contextmanager
