@@ -478,9 +478,13 @@ async def test_workloads_are_counted_by_phase_and_listed_by_several_projects(wor
     counts = await world.workloads.count(ANN, {})
     some = await world.workloads.count(ANN, {"project": "default, other", "phase": "pending"})
     by_id = await world.workloads.list(ANN, worlds.everything(q=(await world.workloads.get(ANN, "two")).id))
+    by_project = await world.workloads.list(ANN, worlds.everything(q="OTH", phase="pending,running"))
+    by_name = await world.workloads.list(ANN, worlds.everything(q="on", kind="training"))
 
     assert (counts.total, sum(counts.phases.values())) == (3, 3)
     assert counts.phases[Phase.PENDING] == some.total == 2
     assert [one.name for one in by_id.items] == ["two"]
+    assert [one.name for one in by_project.items] == ["three"]
+    assert [one.name for one in by_name.items] == ["one"]
     with pytest.raises(errors.InvalidInput, match="'toy' is not a kind"):
         await world.workloads.count(ANN, {"kind": "training,toy"})

@@ -8,7 +8,7 @@ import base64
 import binascii
 import json
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,6 +40,8 @@ class Key:
 
 def condition(kind: schema.Kind, where: ports.Where, name: str) -> sa.ColumnElement[bool]:
     """One condition as SQL, whose value is bound to `name`. Raises InvalidInput for an unknown field."""
+    if where.operator == "any":
+        return sa.or_(*(condition(kind, one, f"{name}_{place}") for place, one in enumerate(_alternatives(where))))
     column, _ = _operand(kind, where.field)
     if where.operator == "contains":
         return column.icontains(str(where.value), autoescape=True)
@@ -58,12 +60,12 @@ def condition(kind: schema.Kind, where: ports.Where, name: str) -> sa.ColumnElem
 def values(kind: schema.Kind, conditions: Sequence[ports.Where]) -> dict[str, Any]:
     """The values of conditions by their bound names. Raises InvalidInput for one that is not a value of its field."""
     bound: dict[str, Any] = {}
-    for position, where in enumerate(conditions):
+    for name, where in _named(conditions):
         _, convert = _operand(kind, where.field)
         if where.operator == "in":
-            bound[bound_name(position)] = [convert(item) for item in _sequence(where)]
+            bound[name] = [convert(item) for item in _sequence(where)]
         elif where.operator != "contains" and where.value is not None:
-            bound[bound_name(position)] = convert(where.value)
+            bound[name] = convert(where.value)
     return bound
 
 
@@ -74,7 +76,7 @@ def bound_name(position: int) -> str:
 
 def shape(conditions: Sequence[ports.Where]) -> tuple[tuple[str, str, bool], ...] | None:
     """Equal for conditions that are the same SQL; None where the SQL depends on a value, or has too many forms."""
-    if any(where.operator == "contains" or "." in where.field for where in conditions):
+    if any(where.operator in {"any", "contains"} or "." in where.field for where in conditions):
         return None
     return tuple((where.field, where.operator, where.value is None) for where in conditions)
 
@@ -139,6 +141,21 @@ def _checked(column: codec.Column) -> codec.Convert:
             raise errors.InvalidInput(message, field=column.name) from error
 
     return convert
+
+
+def _named(conditions: Sequence[ports.Where]) -> Iterator[tuple[str, ports.Where]]:
+    """Each condition that has a value of its own, with its bound name."""
+    for position, where in enumerate(conditions):
+        if where.operator == "any":
+            for place, one in enumerate(_alternatives(where)):
+                yield f"{bound_name(position)}_{place}", one
+        else:
+            yield bound_name(position), where
+
+
+def _alternatives(where: ports.Where) -> tuple[ports.Where, ...]:
+    found = where.value if isinstance(where.value, tuple) else ()
+    return tuple(one for one in found if isinstance(one, ports.Where) and one.operator != "any")
 
 
 def _sequence(where: ports.Where) -> Sequence[Any]:

@@ -69,7 +69,7 @@ class Memory:
 
 MOST_REMEMBERED = 50_000
 """At most so many rows are kept, of about a kilobyte each: more than there are open workloads and pods."""
-FORGOTTEN = frozenset({"audit", "past_reasons", "samples"})
+FORGOTTEN = frozenset({"audit", "ledger", "past_reasons", "samples"})
 """Rows that are read by the thousand and not again soon: they would push out those that the loop asks for."""
 _KEY_PLACE = {
     name: len(codec.SCOPE) + [column.name for column in kind.columns].index(kind.key)

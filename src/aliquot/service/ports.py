@@ -31,12 +31,13 @@ from aliquot.wire.workloads import LogChunk
 
 Row = TypeVar("Row")
 Result = TypeVar("Result")
-Operator = Literal["eq", "ne", "in", "contains", "lt", "le", "gt", "ge", "is"]
+Operator = Literal["eq", "ne", "in", "contains", "lt", "le", "gt", "ge", "is", "any"]
 
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """One condition on a field of a row; `in` takes a sequence, `is` takes None, `contains` a part of a text."""
+    """One condition on a field of a row; `in` takes a sequence, `is` takes None, `contains` a part of a text.
+    `any` takes conditions of which one must hold; its own field is only for messages."""
 
     field: str
     operator: Operator

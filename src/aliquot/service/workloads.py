@@ -99,7 +99,7 @@ class Workloads:
 
     async def list(self, actor: access.Actor, request: paging.ListRequest) -> base.Page[shapes.WorkloadView]:
         """Filters: project, department, kind, phase (comma lists; phases also `unfinished`, `finished`), name, actor,
-        label.X, q (a part of the name, or an id)."""
+        label.X, q (a part of the name or of the project's, or an id)."""
         access.check(actor, "list", "workload")
         paging.check(request, LISTABLE)
         nodes = await self._cluster.nodes()
@@ -348,11 +348,18 @@ def _conditions(tx: ports.Transaction, request: paging.ListRequest) -> list[port
             where.append(ports.Where("definition.kind", "in", _kinds(value)))
         elif name.startswith("label."):
             where.append(ports.Where(f"definition.labels.{name.removeprefix('label.')}", "eq", value))
-        elif name == "q" and tx.workloads.get(value) is not None:
-            where.append(ports.Where("id", "eq", value))
+        elif name == "q":
+            where.append(_anywhere(tx, value))
         else:
-            where.append(ports.Where("name", "contains", value) if name == "q" else ports.Where(name, "eq", value))
+            where.append(ports.Where(name, "eq", value))
     return where
+
+
+def _anywhere(tx: ports.Transaction, text: str) -> ports.Where:
+    """Those with this text in their name or in that of their project, or with this id."""
+    projects = [row.id for row in tx.queues.find(find.level("project"), ports.Where("name", "contains", text))]
+    named, known = ports.Where("name", "contains", text), ports.Where("id", "eq", text)
+    return ports.Where("q", "any", (named, known, ports.Where("project", "in", projects)))
 
 
 def _queues(tx: ports.Transaction, text: str, *, noun: str) -> list[str]:
