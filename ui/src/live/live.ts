@@ -1,5 +1,6 @@
 // What a change does to what the page holds: rows of workloads are replaced one by one; of everything else it is
 // enough to know that it changed, and what is looked at is asked for again, at most every two seconds.
+import type { Query } from "@tanstack/react-query";
 import type { Changes, WorkloadView } from "@/api";
 import { queries } from "@/app/queries";
 import { LiveRows } from "./rows";
@@ -49,10 +50,11 @@ function takeIn(changes: Changes): void {
   const changed = new Set([...changes.workloads.map((one) => one.id), ...changes.goneWorkloads]);
   const nouns = changed.size > 0 ? [...changes.nouns, "workload"] : changes.nouns;
   refresher.ask(nouns.flatMap((noun) => SHOWN_BY[noun] ?? []));
-  queries.invalidateQueries(
-    { predicate: (one) => one.queryKey[0] === "workload" && changed.has(String(one.queryKey[1])) },
-    { cancelRefetch: false },
-  );
+  // A workload is asked for by its name or its id; what was answered has its id.
+  const isChanged = ({ queryKey, state }: Query) =>
+    queryKey[0] === "workload" &&
+    (changed.has(String(queryKey[1])) || changed.has((state.data as Partial<WorkloadView> | undefined)?.id ?? ""));
+  queries.invalidateQueries({ predicate: isChanged }, { cancelRefetch: false });
 }
 
 /** More changed than can be told one by one, or it is not known what: ask for everything that is looked at. */
