@@ -3,9 +3,11 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from aliquot.core.model import Place, PodState, Promise, Share, Snapshot
+import pytest
+
+from aliquot.core.model import Group, Near, Place, PodState, Promise, Share, Snapshot, Topology
 from aliquot.core.plan import Code, Plan
-from tests.builders import NOW, job, mib, node, queue, releasing, running, snapshot
+from tests.builders import NOW, job, mib, node, queue, releasing, running, shares, snapshot
 from tests.core.outcomes import GRACE, bound, code_of, full, nominated, plan, promise_of
 
 
@@ -226,3 +228,76 @@ def test_a_promise_that_a_lowered_limit_does_not_allow_any_more_is_dropped() -> 
     assert nominated(first) == ["b0"]
     assert not second.nominates
     assert code_of(second, "b0") is Code.QUEUE_LIMIT
+
+
+@pytest.mark.parametrize(("places", "kept"), [(("node-1", "node-2"), True), (("node-1", "node-3"), False)])
+def test_a_promise_whose_places_are_not_near_any_more_is_made_anew(places: tuple[str, str], *, kept: bool) -> None:
+    near = Near("net", required="rack")
+    crew = replace(job("crew", pods=2), near=near)
+    racks = {"node-1": "a", "node-2": "a", "node-3": "b"}
+    nodes = [replace(node(id, 2), labels={"rack": name}) for id, name in racks.items()]
+    waits = [releasing(job(f"old-{id}", gpu="2"), f"{id}:0,1") for id in racks]
+    promised = tuple(
+        Place(pod.id, at, shares(pod.request.gpu, at, "0")) for pod, at in zip(crew.pods, places, strict=True)
+    )
+    promise = Promise("crew", promised, NOW, NOW + GRACE, NOW + 2 * GRACE, waits_for=("old-node-1-0",))
+    taken = snapshot(*nodes, queue(), *waits, crew, promise)
+
+    made = plan(replace(taken, topologies=(Topology("net", ("rack",)),)))
+
+    assert ([place.node for place in made.nominates[0].places] == list(places)) is kept
+    assert len({racks[place.node] for place in made.nominates[0].places}) == 1
+
+
+def test_a_promise_to_the_rest_of_a_gang_goes_with_the_gang() -> None:
+    crew = running(job("crew", pods=3, min_pods=2), "away:0", "node-1:0")
+    place = Place("crew-2", "node-1", shares(crew.pods[2].request.gpu, "node-1", "1"))
+    promise = Promise("crew", (place,), NOW, NOW + GRACE, NOW + 2 * GRACE, waits_for=("old-0",))
+    away = replace(node("away", 1), is_drained=True)
+
+    made = plan(snapshot(node(devices=2), away, queue(), releasing(job("old"), "node-1:1"), crew, promise))
+
+    assert sorted(one.pod for one in made.evicts) == ["crew-0", "crew-1"]
+    assert nominated(made) == []
+    assert [one.workload for one in made.waits] == ["crew"]
+
+
+def test_each_group_of_a_promised_gang_has_to_be_near_itself() -> None:
+    near = Near("net", required="rack")
+    groups = (Group("left", 1, near=near), Group("right", 1, near=near))
+    crew = job("crew", pods=2)
+    pods = tuple(replace(pod, group=name) for pod, name in zip(crew.pods, ("left", "right"), strict=True))
+    crew = replace(crew, pods=pods, gang=Group("", 2, groups), min_pods=2)
+    nodes = [replace(node(f"node-{name}", 1), labels={"rack": name}) for name in ("a", "b")]
+    places = tuple(
+        Place(pod.id, one.id, shares(pod.request.gpu, one.id, "0")) for pod, one in zip(crew.pods, nodes, strict=True)
+    )
+    promise = Promise("crew", places, NOW, NOW + GRACE, NOW + 2 * GRACE)
+    gone = running(job("gone", gpu=None, cpu="1"), "node-that-is-gone")
+
+    made = plan(replace(snapshot(*nodes, queue(), crew, gone, promise), topologies=(Topology("net", ("rack",)),)))
+
+    assert sorted(one.place.node for one in made.binds) == ["node-a", "node-b"]
+
+
+def test_a_promise_stays_where_the_gang_goes_on_without_what_has_to_end() -> None:
+    crew = running(job("crew", pods=3, min_pods=1), "away:0", "node-1:0")
+    place = Place("crew-2", "node-1", shares(crew.pods[2].request.gpu, "node-1", "1"))
+    promise = Promise("crew", (place,), NOW, NOW + GRACE, NOW + 2 * GRACE, waits_for=("old-0",))
+    away = replace(node("away", 1), is_drained=True)
+
+    made = plan(snapshot(node(devices=2), away, queue(), releasing(job("old"), "node-1:1"), crew, promise))
+
+    assert [one.pod for one in made.evicts] == ["crew-0"]
+    assert nominated(made) == ["crew"]
+
+
+def test_what_runs_on_a_node_that_is_gone_is_near_nobody_and_binds_nobody() -> None:
+    crew = replace(running(job("crew", pods=2, min_pods=1), "gone:0"), near=Near("net", required="rack"))
+    here = replace(node("node-a", 1), labels={"rack": "a"})
+    place = Place("crew-1", "node-a", shares(crew.pods[1].request.gpu, "node-a", "0"))
+    promise = Promise("crew", (place,), NOW, NOW + GRACE, NOW + 2 * GRACE)
+
+    made = plan(replace(snapshot(here, queue(), crew, promise), topologies=(Topology("net", ("rack",)),)))
+
+    assert [one.place.node for one in made.binds] == ["node-a"]

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from aliquot.core import gang, quantities, wording
+from aliquot.core import gang, promises, quantities, wording
 from aliquot.core.asks import Entry
 from aliquot.core.cycle import Cycle
 from aliquot.core.plan import Evict, Rule
@@ -72,3 +72,4 @@ def _end(cycle: Cycle, entry: Entry, holdings: list[Holding], rule: Rule, text: 
             continue
         cycle.world.evict(holding)
         cycle.evict(Evict(entry.workload.id, holding.pod.id, "", rule, text), holding)
+    promises.drop_broken(cycle, entry.workload.id)

@@ -4,7 +4,7 @@ A gang is placed whole or not at all, its groups inside the domains they ask for
 `aliquot.core.scores`.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -157,7 +157,28 @@ class Placer:
         world.rollback(mark)
         if len(holdings) < len(places) or self.excess(ask, rooms.charge_of(holdings), view) is not None:
             return None
-        return holdings
+        return holdings if self.keeps_near(ask, holdings) else None
+
+    def keeps_near(self, ask: Ask, holdings: Sequence[Holding]) -> bool:
+        """Whether with these places each group of the gang that has to be in one domain is in one."""
+        workload = ask.workload
+        if not _is_bound(workload.root):
+            return True
+        domains = self.world.pools[ask.pool].domains
+        rows: dict[str, set[int]] = {}
+        for one in (*self.world.running_of(ask.id), *holdings):
+            if one.node is not None:
+                rows.setdefault(gang.leaf_of(workload, one.pod), set()).add(one.node.row)
+
+        def is_together(group: Group, near: Near, level: str) -> bool:
+            taken = set().union(*(rows.get(leaf, set()) for leaf in gang.leaves_of(group)))
+            return any(taken <= set(members) for members in domains.at(near.topology, level).values())
+
+        return all(
+            is_together(group, group.near, group.near.required)
+            for group in _groups_of(workload.root)
+            if group.near is not None and group.near.required is not None
+        )
 
     def can_hold(self, holding: Holding, view: View) -> bool:
         """Whether a pod could have this very place."""
@@ -491,6 +512,13 @@ def _is_bound(group: Group) -> bool:
     """Whether it, or a group of it, has to be in one domain."""
     is_own = group.near is not None and group.near.required is not None
     return is_own or any(_is_bound(child) for child in group.groups)
+
+
+def _groups_of(group: Group) -> Iterator[Group]:
+    """The group and all within it."""
+    yield group
+    for child in group.groups:
+        yield from _groups_of(child)
 
 
 def _inside(members: Sequence[int], rows: Rows | None) -> Rows:

@@ -69,9 +69,27 @@ def redeem_drawn(cycle: Cycle) -> None:
         if not any(request.is_social for request in kept.ask.requests):
             continue
         if (id not in cycle.world.waiting or id in barred or not redeem(cycle, kept.ask)) and not _stands(cycle, kept):
-            del cycle.promises[id]
-            cycle.standing.pop(id, None)
-            cycle.advance(kept.ask)
+            _forget(cycle, kept)
+
+
+def drop_broken(cycle: Cycle, workload: str) -> None:
+    """Give back the promise of a gang that would be below its minimum with it: more of it has been told to end."""
+    kept = cycle.promises.get(workload)
+    if kept is None:
+        return
+    promised = {one.pod.id for one in kept.holdings}
+    if not gang.is_satisfied(kept.ask.workload, cycle.pods_in_place(workload) | promised):
+        for holding in kept.holdings:
+            cycle.world.unpromise(holding)
+        _forget(cycle, kept)
+
+
+def _forget(cycle: Cycle, kept: Kept) -> None:
+    del cycle.promises[kept.ask.id]
+    cycle.standing.pop(kept.ask.id, None)
+    cycle.advance(kept.ask)
+    if kept.ask.id not in cycle.waiting:
+        cycle.await_(kept.ask)  # What is told to end has to end first; meanwhile it is told why it waits.
 
 
 def _stands(cycle: Cycle, kept: Kept) -> bool:
@@ -207,6 +225,8 @@ def _fixed_of(cycle: Cycle, ask: Ask) -> set[str]:
 
 def _stand(cycle: Cycle, ask: Ask, holdings: Sequence[Holding]) -> bool:
     if cycle.placer.excess(ask, rooms.charge_of(holdings), "later") is not None:
+        return False
+    if not cycle.placer.keeps_near(ask, holdings):
         return False
     for one in holdings:
         if not cycle.placer.can_hold(one, "later"):
