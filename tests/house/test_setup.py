@@ -23,7 +23,10 @@ def test_an_unknown_group_is_refused_with_the_groups_there_are() -> None:
     done = run("setup.py", "dve")
 
     assert done.returncode == 1
-    assert done.stderr == "setup: no lock for dve; there are: build, dev, docs, examples, mutation, notebook, run, uv\n"
+    assert (
+        done.stderr
+        == "setup: no lock for dve; there are: browser, build, dev, docs, examples, mutation, notebook, page, run, uv\n"
+    )
 
 
 def test_uv_is_told_the_index_that_pip_is_configured_to_use() -> None:
