@@ -36,7 +36,7 @@ export function Overview() {
   if (overview.error && !state)
     return <Fault error={overview.error} what="read the overview" onRetry={() => void overview.refetch()} />;
   if (!state) return <Loader aria-label="loading" />;
-  const isNew = Object.keys(state.phases).length === 0;
+  const isQuiet = Object.keys(state.phases).length === 0;
   return (
     <>
       <PageHead title="Overview" about={state.devices.description} />
@@ -47,11 +47,7 @@ export function Overview() {
       )}
       <Health findings={state.health} lastCycle={state.lastCycle} />
       <Totals state={state} />
-      {isNew && (
-        <Empty title="Nothing was submitted yet." command="aliquot run --gpu 0.5 -- nvidia-smi">
-          <Link to="/submit">Submit the first from here</Link>
-        </Empty>
-      )}
+      {isQuiet && <Quiet />}
       <History isMeasured={state.devices.measured > 0} />
       <div className={css.sides}>
         <Waiting groups={state.waiting} />
@@ -59,6 +55,17 @@ export function Overview() {
         <Departments state={state} />
       </div>
     </>
+  );
+}
+
+/** Nothing runs or waits: whoever has submitted nothing yet is told how. */
+function Quiet() {
+  const all = useQuery({ queryKey: ["counts", "all"], queryFn: async () => (await countWorkloads()).data.total });
+  if (all.data !== 0) return null;
+  return (
+    <Empty title="Nothing was submitted yet." command="aliquot run --gpu 0.5 -- nvidia-smi">
+      <Link to="/submit">Submit the first from here</Link>
+    </Empty>
   );
 }
 
