@@ -4,6 +4,7 @@ import os
 import signal
 from collections.abc import Callable
 
+from aliquot.wire import workloads
 from tests.machine.server import served
 from tests.machine.server.served import Served
 from tests.page.browser import Browser, Tab
@@ -69,7 +70,8 @@ def test_a_killed_server_is_told_of_and_its_return_is_noticed_without_a_reload(
 
     port = tab.url.rpartition(":")[2]
     again = served.start(server.data, "--devices", "8xH100", "--port", port)
-    again.submit("after-the-death", "true")
+    with again.client as asked:
+        asked.submit_workload(workloads.Definition(name="after-the-death", command=["true"]))
     tab.page.get_by_text("● live").wait_for(timeout=60_000)
     tab.page.get_by_text("after-the-death").first.wait_for()
     assert tab.page.evaluate("window.isSamePage") is True

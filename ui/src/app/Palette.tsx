@@ -70,7 +70,7 @@ export default function Palette() {
       actions={[...places, ...things]}
       query={text}
       onQueryChange={setText}
-      shortcut="mod + K"
+      shortcut={null}
       limit={20}
       nothingFound="nothing of that name"
       searchProps={{ placeholder: "Go to or do…", "aria-label": "go to or do" }}

@@ -1,4 +1,5 @@
 // The keys that hold on every page. `g` and a letter go somewhere; none does anything while one types.
+import { spotlight } from "@mantine/spotlight";
 import { useNavigate } from "@tanstack/react-router";
 import { useEffect } from "react";
 import { PLACES } from "./places";
@@ -24,6 +25,11 @@ export function useKeys(onHelp: () => void): void {
   useEffect(() => {
     let isGoing = false;
     function onKey(event: KeyboardEvent): void {
+      if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
+        spotlight.open(); // Also while its part of the page is still being loaded.
+        event.preventDefault();
+        return;
+      }
       if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target) || event.defaultPrevented) return;
       const place = isGoing ? PLACES.find((one) => one.key === event.key) : undefined;
       isGoing = event.key === "g";

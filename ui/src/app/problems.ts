@@ -26,9 +26,11 @@ export class Problem extends Error {
     return this.status === 401;
   }
 
-  /** What the server said of one field, or null. */
+  /** What the server said of one field, with what is valid there, or null. */
   of(field: string): string | null {
-    return this.faults.find((one) => one.field === field)?.message ?? null;
+    const fault = this.faults.find((one) => one.field === field);
+    if (fault === undefined) return null;
+    return fault.valid.length > 0 ? `${fault.message}; valid: ${fault.valid.slice(0, 8).join(", ")}` : fault.message;
   }
 
   static of(error: unknown, response?: Response): Problem {
