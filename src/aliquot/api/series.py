@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Query
-from pydantic import AwareDatetime, Field
+from pydantic import Field
 
 from aliquot.api import bodies, given
 from aliquot.service import series as service
@@ -19,8 +19,8 @@ class SeriesQuery(base.Shape):
     metric: shapes.Metric = Field(description="GPUs are numbers of devices.")
     by: shapes.By = Field(shapes.By.NONE, description="One line for the cluster, or one for each of these.")
     name: str | None = Field(None, max_length=63, description="Of `by`, this one alone.")
-    start: AwareDatetime | None = Field(None, alias="from", description="Left out: an hour before `to`.")
-    end: AwareDatetime | None = Field(None, alias="to", description="Left out: now.")
+    start: base.Asked | None = Field(None, alias="from", description="Left out: an hour before `to`.")
+    end: base.Asked | None = Field(None, alias="to", description="Left out: now.")
     points: int = Field(300, ge=10, le=2000, description="At most so many steps.")
 
 

@@ -3,7 +3,7 @@
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query
-from pydantic import AwareDatetime, Field
+from pydantic import Field
 
 from aliquot.api import bodies, given, lists
 from aliquot.service import usage as service
@@ -32,8 +32,8 @@ async def list_workload_usage(
 class Between(base.Shape):
     """From when to when."""
 
-    start: AwareDatetime | None = Field(None, alias="from", description="Left out: from the beginning.")
-    end: AwareDatetime | None = Field(None, alias="to", description="Left out: until now.")
+    start: base.Asked | None = Field(None, alias="from", description="Left out: from the beginning.")
+    end: base.Asked | None = Field(None, alias="to", description="Left out: until now.")
 
 
 class UsageSeriesQuery(base.Shape):
@@ -41,8 +41,8 @@ class UsageSeriesQuery(base.Shape):
 
     by: Literal["project", "department"] = "project"
     step: Literal["hour", "day"] = "day"
-    start: AwareDatetime | None = Field(None, alias="from", description="Left out: a week before `to`.")
-    end: AwareDatetime | None = Field(None, alias="to", description="Left out: now.")
+    start: base.Asked | None = Field(None, alias="from", description="Left out: a week before `to`.")
+    end: base.Asked | None = Field(None, alias="to", description="Left out: now.")
 
 
 @router.get("/projects", operation_id="listProjectUsage")

@@ -1,5 +1,6 @@
 """What all shapes share: camelCase outside, snake_case inside, unknown fields refused, values frozen."""
 
+import re
 from datetime import datetime
 from typing import Annotated, Generic, TypeVar
 
@@ -31,6 +32,15 @@ def _amount_text(value: object) -> object:
     return value
 
 
+def _instant_text(value: object) -> object:
+    """A bare number would be read as seconds since 1970: it is no instant that a person wrote."""
+    if isinstance(value, str) and re.fullmatch(r"\s*[-+]?[\d.]+\s*", value):
+        raise ValueError("must be an instant with its zone, as 2026-12-01T12:00:00Z")
+    return value
+
+
+Asked = Annotated[AwareDatetime, BeforeValidator(_instant_text)]
+"""An instant in a query (RFC 3339)."""
 NAME_PATTERN = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"
 Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
 """Lower-case letters, digits and `-`, at most 63, as a DNS label, so that it can name a Kubernetes object later."""
